@@ -1,0 +1,90 @@
+"""How every picture looks: colours that survive grey print and colour blindness, type for the back row, one preset for the projector."""
+
+import os
+from contextlib import contextmanager
+
+import matplotlib
+
+# Eight dark colours: each at least 3:1 against white, no pair told apart by red against green alone.
+COLORS = ["#0060A8", "#D05000", "#00795A", "#9C3C8C", "#222222", "#846200", "#3A86C8", "#6E6E6E"]
+DASHES = ["-", (0, (5, 2)), (0, (6, 2, 1, 2)), (0, (1, 1.5)), "-", (0, (3, 1, 1, 1, 1, 1)), (0, (9, 3)), (0, (2, 2))]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
+
+# One map for both uses. Its lightness only rises, so in grey a negative value is still darker than 0 and a positive one lighter.
+SEQUENTIAL = DIVERGING = "cividis"
+
+reference = {"color": "#8A8A8A", "linewidth": 1.0, "linestyle": (0, (4, 3)), "zorder": 1}
+
+PRESETS = {
+    "reader": {"font": 12.0, "line": 2.2, "marker": 8.0},
+    "presenter": {"font": 17.0, "line": 3.6, "marker": 12.0},
+}
+_current = {"preset": "reader", "pixel_ratio": 1.0}
+
+
+def use(preset=None, pixel_ratio=None):
+    """Choose the preset ("reader" or "presenter") and the screen's pixel ratio (2 on a retina screen) for pictures made from now on.
+
+    The environment variables POSVIZ_PRESET and POSVIZ_PIXEL_RATIO set the same when a kernel starts.
+    Raises ValueError for an unknown preset or a ratio outside 1 … 4.
+    """
+    if preset is not None:
+        if preset not in PRESETS:
+            raise ValueError(f"preset must be one of {', '.join(map(repr, PRESETS))}; got {preset!r}")
+        _current["preset"] = preset
+    if pixel_ratio is not None:
+        if not 1 <= float(pixel_ratio) <= 4:
+            raise ValueError(f"pixel_ratio must be from 1 to 4; got {pixel_ratio!r}")
+        _current["pixel_ratio"] = float(pixel_ratio)
+
+
+def current():
+    """The preset's name and the pixel ratio now in force, as a tuple: a picture drawn under another one is out of date."""
+    return _current["preset"], _current["pixel_ratio"]
+
+
+def line(index):
+    """Keyword arguments of the index-th curve: colour and dash differ together, so neither is needed alone."""
+    return {
+        "color": COLORS[index % 8],
+        "linestyle": DASHES[index % 8],
+        "linewidth": PRESETS[_current["preset"]]["line"],
+    }
+
+
+def marker(index):
+    """Keyword arguments of the index-th set of points: colour and shape differ together."""
+    return {
+        "color": COLORS[index % 8],
+        "marker": MARKERS[index % 8],
+        "markersize": PRESETS[_current["preset"]]["marker"],
+        "linestyle": "none",
+    }
+
+
+@contextmanager
+def rc():
+    """The settings under which a picture is drawn; whatever the reader set for other figures stays as it was."""
+    font = PRESETS[_current["preset"]]["font"]
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update({
+            "font.size": font,
+            "axes.titlesize": font,
+            "axes.labelsize": font,
+            "xtick.labelsize": font,
+            "ytick.labelsize": font,
+            "legend.fontsize": font,
+            "legend.framealpha": 1.0,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.titlelocation": "left",
+            "figure.facecolor": "white",
+            "savefig.facecolor": "white",
+            "image.interpolation": "nearest",
+            "path.simplify": True,
+        })
+        yield
+
+
+use(os.environ.get("POSVIZ_PRESET") or None, os.environ.get("POSVIZ_PIXEL_RATIO") or None)
