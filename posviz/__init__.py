@@ -1,0 +1,46 @@
+"""posviz: positional encodings in language models, as tested formulas and live pictures."""
+
+from .absolute import sinusoidal, wavelengths
+from .attention import attention_entropy, attention_weights, softmax
+from .bias import alibi_bias, alibi_slopes, kerple_log_bias, kerple_power_bias, sandwich_bias
+from .extension import (
+    dynamic_ntk_base,
+    llama3_frequencies,
+    log_n_factor,
+    ntk_base,
+    position_interpolation,
+    yarn_attention_factor,
+    yarn_frequencies,
+)
+from .relative import deberta_index, deberta_terms, log_bucket, relative_shift, t5_bucket, transformer_xl_terms
+from .rope import rope, rope_frequencies, rope_matrix, xpos_scale
+
+__all__ = [
+    "alibi_bias",
+    "alibi_slopes",
+    "attention_entropy",
+    "attention_weights",
+    "deberta_index",
+    "deberta_terms",
+    "dynamic_ntk_base",
+    "kerple_log_bias",
+    "kerple_power_bias",
+    "llama3_frequencies",
+    "log_bucket",
+    "log_n_factor",
+    "ntk_base",
+    "position_interpolation",
+    "relative_shift",
+    "rope",
+    "rope_frequencies",
+    "rope_matrix",
+    "sandwich_bias",
+    "sinusoidal",
+    "softmax",
+    "t5_bucket",
+    "transformer_xl_terms",
+    "wavelengths",
+    "xpos_scale",
+    "yarn_attention_factor",
+    "yarn_frequencies",
+]

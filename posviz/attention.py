@@ -1,0 +1,103 @@
+"""Attention weights: where every positional encoding ends up (chapter 2)."""
+
+import numpy as np
+from array_api_compat import is_torch_array
+
+from ._checks import beside, positives, real, real_array, same_kind, working_dtype
+
+
+def softmax(scores, mask=None):
+    """exp(score), divided by the sum over the visible keys of the last axis.
+
+    A row without a visible key gives zeros, not NaN. A constant added to a whole row changes nothing.
+
+    scores: NumPy or torch, any shape; −inf hides a key. mask: boolean, True = visible, broadcast to scores.
+    Returns the kind, dtype and shape of scores; 16-bit input is summed in float32.
+    Raises TypeError for a mask that is not boolean, ValueError for one that does not broadcast to scores.
+
+    >>> softmax([1.0, 2.0, 3.0, 0.5]).round(4).tolist()
+    [0.0854, 0.2321, 0.6308, 0.0518]
+    >>> softmax([1.0, 2.0], mask=[False, False]).tolist()
+    [0.0, 0.0]
+    """
+    xp, scores = real_array(scores, "scores")
+    if scores.ndim == 0:
+        raise ValueError("scores must have at least one axis; got a single number")
+    dtype = scores.dtype
+    scores = xp.astype(scores, working_dtype(xp, dtype), copy=False)
+    if mask is not None:
+        scores = xp.where(_visible(mask, scores), scores, -xp.inf)
+    if scores.shape[-1] == 0:
+        return xp.astype(scores, dtype)
+    peak = xp.max(scores, axis=-1, keepdims=True)
+    peak = xp.where(xp.isinf(peak), 0.0, peak)  # a row without a visible key has the peak −inf
+    with np.errstate(over="ignore"):  # two scores may lie further apart than the largest float: exp(−inf) = 0
+        weights = xp.exp(scores - peak)
+    total = xp.sum(weights, axis=-1, keepdims=True)
+    return xp.astype(weights / xp.where(total == 0, 1.0, total), dtype, copy=False)
+
+
+def attention_weights(q, k, *, bias=None, mask=None, scale=None, temperature=1.0):
+    """softmax((scale · q kᵀ + bias) / temperature) over the visible keys.
+
+    The bias comes after the scale and is not scaled (ALiBi, KERPLE's code); the temperature divides both.
+
+    q: (..., query, dim), k: (..., key, dim), both NumPy or both torch, leading axes broadcast.
+    bias: added, broadcasts to (..., query, key). mask: boolean, True = visible.
+    scale: 1/sqrt(dim) unless given (T5: 1; DeBERTa: 1/sqrt(3 dim)).
+    temperature: above 0; one number, or an array that broadcasts to the scores, such as
+        1 / log_n_factor(…)[:, None], one for each query.
+    Returns (..., query, key) in the kind and dtype of q and k; 16-bit input is computed in float32.
+    Raises TypeError for mixed kinds or a mask that is not boolean, ValueError for shapes that do not fit.
+    Source: Vaswani et al. 2017, eq. 1.
+
+    >>> attention_weights([[1, 0], [0, 1]], [[1, 0], [0, 1]], mask=[[True, False], [True, True]]).round(4).tolist()
+    [[1.0, 0.0], [0.3302, 0.6698]]
+    """
+    xp, (q, k) = same_kind(q=q, k=k)
+    dtype = q.dtype
+    work = working_dtype(xp, dtype)
+    q, k = xp.astype(q, work, copy=False), xp.astype(k, work, copy=False)
+    scale = q.shape[-1] ** -0.5 if scale is None else real(scale, "scale")
+    scores = (q * scale) @ xp.matrix_transpose(k)
+    if bias is not None:
+        scores = scores + _fitting(beside(scores, real_array(bias, "bias")[1], work), "bias", scores)
+    temperature = beside(scores, positives(temperature, "temperature"), work)
+    scores = scores / _fitting(temperature, "temperature", scores)
+    return xp.astype(softmax(scores, mask), dtype, copy=False)
+
+
+def attention_entropy(weights):
+    """−Σ w ln w over the last axis, in nats: ln n for n equal weights, 0 for a single one (or for none).
+
+    weights: NumPy or torch, ≥ 0, rows that sum to 1. Returns the shape without the last axis, same kind and dtype.
+    Raises ValueError for a negative weight.
+
+    >>> attention_entropy([[0.5, 0.5], [1.0, 0.0]]).round(6).tolist()
+    [0.693147, 0.0]
+    """
+    xp, weights = real_array(weights, "weights")
+    if weights.ndim == 0:
+        raise ValueError("weights must have at least one axis; got a single number")
+    if xp.any(weights < 0):
+        raise ValueError(f"weights must be at least 0; got {float(xp.min(weights)):g}")
+    dtype = weights.dtype
+    weights = xp.astype(weights, working_dtype(xp, dtype), copy=False)
+    logs = xp.log(xp.where(weights > 0, weights, 1.0))  # 0 ln 0 = 0
+    return xp.astype(-xp.sum(weights * logs, axis=-1) + 0.0, dtype, copy=False)
+
+
+def _visible(mask, scores):
+    """The mask beside scores, checked."""
+    mask = mask if is_torch_array(mask) else np.asarray(mask)
+    if str(mask.dtype).rpartition(".")[2] != "bool":
+        raise TypeError(f"mask must be boolean, True = visible; got {mask.dtype}")
+    return _fitting(beside(scores, mask), "mask", scores)
+
+
+def _fitting(array, name, scores):
+    """`array`, if it broadcasts to the shape of scores without making it larger."""
+    shape, target = tuple(array.shape), tuple(scores.shape)
+    if len(shape) > len(target) or any(a not in (1, t) for a, t in zip(shape[::-1], target[::-1])):
+        raise ValueError(f"{name} must broadcast to the scores, {target}; got shape {shape}")
+    return array

@@ -1,0 +1,153 @@
+"""Longer than trained: changes to RoPE's frequencies and to the scores, made after training (chapter 6)."""
+
+import math
+
+import numpy as np
+
+from ._checks import at_least, count, even, one_of, positive, positives, real, whole_numbers
+from .rope import rope_frequencies
+
+
+def position_interpolation(frequencies, factor):
+    """Position Interpolation: every frequency divided by factor, as if positions were squeezed.
+
+    No angle beyond the trained ones occurs up to factor × the trained length; the price is that neighbours
+    move closer together, so the model needs a short fine-tuning.
+
+    frequencies: radians per token; factor: used length / trained length, ≥ 1. Returns float64, same shape.
+    Raises ValueError for a factor below 1 or a frequency not above 0.
+    Source: Chen et al. 2023, eq. 4.
+
+    >>> position_interpolation([1.0, 0.01], 4).tolist()
+    [0.25, 0.0025]
+    """
+    return positives(frequencies, "frequencies") / at_least(1, factor, "factor")
+
+
+def ntk_base(base, factor, dim):
+    """NTK-aware scaling: a larger base, b' = base · factor^(dim/(dim−2)); positions stay as they are.
+
+    Pair 0 keeps its speed, the last pair is slowed by exactly factor, pair i by factor^(2i/(dim−2)). Pairs
+    in between still leave their trained angles, so the real reach is smaller than factor.
+
+    Returns a float. Raises ValueError for a factor below 1, a base not above 0, a dim not even and ≥ 4.
+    Source: bloc97 2023; Peng et al. 2023 (YaRN), Definition 1, eq. 14 to 16.
+
+    >>> round(ntk_base(10_000, 4, 128), 5)
+    40889.94243
+    """
+    dim = even(dim, "dim", least=4)
+    return positive(base, "base") * at_least(1, factor, "factor") ** (dim / (dim - 2))
+
+
+def dynamic_ntk_base(base, length, trained_length, dim, factor=1.0):
+    """Dynamic NTK: the base grows with the text, and is untouched up to the trained length.
+
+    b' = base · (factor · length / trained_length − (factor − 1))^(dim/(dim−2)) beyond it. Keys that were
+    rotated and cached under an older, smaller base no longer fit the new queries: cache keys before rotation.
+
+    length, trained_length: tokens; factor: ≥ 1. Returns a float. Raises as `ntk_base`.
+    Source: emozilla 2023, as in Hugging Face transformers (`_compute_dynamic_ntk_parameters`).
+
+    >>> [round(dynamic_ntk_base(10_000, n, 2048, 128, factor=2), 3) for n in (2048, 2049, 4096)]
+    [10000.0, 10009.921, 30527.737]
+    """
+    factor = at_least(1, factor, "factor")
+    length, trained = count(length, "length", least=0), count(trained_length, "trained_length")
+    return ntk_base(base, max(1.0, factor * length / trained - (factor - 1)), dim)
+
+
+def yarn_frequencies(dim, factor, trained_length, base=10_000.0, beta_fast=32.0, beta_slow=1.0, ramp="code"):
+    """YaRN / NTK-by-parts: fast pairs keep their frequency, slow pairs are divided by factor, a ramp between.
+
+    A pair is fast if it makes more than beta_fast turns in the trained length, slow below beta_slow turns.
+    Paper and released code differ in the middle: ramp="paper" is linear in the number of turns,
+    ramp="code" (default, and what published checkpoints were tuned with) is linear in the index of the pair.
+    Between the two a frequency can differ by a factor of 2 to 3. A short trained length needs a smaller
+    beta_fast: 32 turns are more than any pair makes in 128 tokens.
+
+    Returns float64 of shape (dim/2,), radians per token. Raises ValueError for an odd dim, a factor below 1,
+    a trained_length below 1, a base not above 1, beta_slow not below beta_fast, another ramp.
+    Source: Peng et al. 2023 (YaRN), section 3.2; jquesnelle/yarn and Hugging Face transformers for "code".
+
+    >>> theta = rope_frequencies(128)
+    >>> (theta / yarn_frequencies(128, 4, 2048))[[0, 24, 63]].round(4).tolist()
+    [1.0, 1.3158, 4.0]
+    >>> (theta / yarn_frequencies(128, 4, 2048, ramp="paper"))[[0, 24, 63]].round(4).tolist()
+    [1.0, 2.1045, 4.0]
+    """
+    theta = rope_frequencies(dim, base)
+    length = count(trained_length, "trained_length")
+    fast, slow = positive(beta_fast, "beta_fast"), positive(beta_slow, "beta_slow")
+    if not slow < fast:
+        raise ValueError(f"beta_slow must be below beta_fast, {fast:g}; got {slow:g}")
+    if one_of(ramp, "ramp", ("code", "paper")) == "paper":
+        keep = (length * theta / (2 * np.pi) - slow) / (fast - slow)
+    else:
+        if base <= 1:
+            raise ValueError(f"base must be above 1 (frequencies must fall); got {base:g}")
+
+        def index_of(turns):  # the real-valued pair index that makes so many turns in the trained length
+            return dim * math.log(length / (turns * 2 * np.pi)) / (2 * math.log(base))
+
+        low, high = max(math.floor(index_of(fast)), 0), min(math.ceil(index_of(slow)), dim - 1)
+        keep = 1 - (np.arange(dim // 2) - low) / (high - low if high != low else 0.001)
+    return _by_parts(theta, factor, keep)
+
+
+def yarn_attention_factor(factor):
+    """YaRN's temperature as a factor on q and on k: 1/sqrt(t) = 0.1 ln(factor) + 1.
+
+    It multiplies both, so the scores are multiplied by its square.
+
+    factor: ≥ 1, else ValueError. Returns a float. Source: Peng et al. 2023 (YaRN), eq. 21 and 22.
+
+    >>> round(yarn_attention_factor(16), 8)
+    1.27725887
+    """
+    return 0.1 * math.log(at_least(1, factor, "factor")) + 1
+
+
+def llama3_frequencies(dim, factor=8.0, base=500_000.0, trained_length=8192, low=1.0, high=4.0):
+    """Llama 3.1's scaling: YaRN's idea with a ramp that is linear in turns, from `low` to `high` of them.
+
+    Pairs that make more than `high` turns in trained_length tokens are kept, below `low` turns divided by factor.
+    No temperature goes with it.
+
+    Returns float64 of shape (dim/2,), radians per token. Raises ValueError for an odd dim, a factor below 1,
+    a base or low not above 0, a trained_length below 1, low not below high.
+    Source: meta-llama/llama-models, `apply_scaling`; Llama 3.1 uses factor 8, Llama 3.2 (1B, 3B) 32.
+
+    >>> theta = rope_frequencies(128, 500_000)
+    >>> (theta / llama3_frequencies(128))[[28, 31, 35]].round(4).tolist()
+    [1.0, 2.0263, 8.0]
+    """
+    theta = rope_frequencies(dim, base)
+    low, high = positive(low, "low"), real(high, "high")
+    if not low < high:
+        raise ValueError(f"low must be below high, {high:g}; got {low:g}")
+    turns = count(trained_length, "trained_length") * theta / (2 * np.pi)
+    return _by_parts(theta, factor, (turns - low) / (high - low))
+
+
+def log_n_factor(visible_keys, trained_length):
+    """Su's factor for the scores: max(1, ln n / ln L), n = keys that the query sees, L = trained length.
+
+    A factor, not a summand: softmax does not notice a constant added to all scores. It sharpens near and far
+    keys alike, so it is a temperature and not a distance penalty. In causal attention n = position + 1.
+    As a temperature of `attention_weights` it is 1 / log_n_factor.
+
+    visible_keys: integers ≥ 1 of any shape; trained_length: ≥ 2. Returns float64, same shape, never below 1.
+    Raises TypeError or ValueError for other numbers. Source: Su 2021 (kexue.fm/archives/8823), clamped at L.
+
+    >>> log_n_factor([100, 512, 2048], 512).round(6).tolist()
+    [1.0, 1.0, 1.222222]
+    """
+    visible = whole_numbers(visible_keys, "visible_keys", least=1)
+    return np.maximum(1.0, np.log(visible) / math.log(count(trained_length, "trained_length", least=2)))
+
+
+def _by_parts(theta, factor, keep):
+    """θ where keep ≥ 1, θ/factor where keep ≤ 0, a linear mix between."""
+    keep = np.clip(keep, 0, 1)
+    return keep * theta + (1 - keep) * theta / at_least(1, factor, "factor")

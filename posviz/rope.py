@@ -1,0 +1,148 @@
+"""Rotary position encoding: queries and keys are turned by an angle that grows with their position (chapter 5)."""
+
+import numpy as np
+from array_api_compat import array_namespace, is_torch_array
+
+from ._checks import beside, even, integer, one_of, positive, positives, real_array, whole_numbers, working_dtype
+
+LAYOUTS = ("interleaved", "half")
+
+
+def rope_frequencies(dim, base=10_000.0):
+    """Angular frequency of each rotated pair, fastest first.
+
+    θ_i = base^(-2i/dim), i = 0 … dim/2 − 1, in radians per token. Pair 0 turns one radian a step; the last
+    pair needs almost 2π·base steps for one turn, so in a text of 2,048 tokens more than a third of the pairs
+    of a 128-wide head never come round.
+
+    Returns float64 of shape (dim/2,). Raises ValueError if dim is not even and ≥ 2 or base is not above 0.
+    Source: Su et al. 2021 (RoFormer), eq. 15, counting i from 0.
+
+    >>> rope_frequencies(8).round(6).tolist()
+    [1.0, 0.1, 0.01, 0.001]
+    """
+    return positive(base, "base") ** (-np.arange(0, even(dim, "dim"), 2) / dim)
+
+
+def rope(x, positions, *, base=10_000.0, layout="interleaved", frequencies=None, rotary_dim=None):
+    """Rotate each pair of features of x by (position × frequency of the pair).
+
+    Used on queries and keys, never on values. Lengths do not change, and the score of a rotated query with
+    a rotated key depends on their distance only. The pairs are (0, 1), (2, 3) … in layout "interleaved" (the
+    paper, LLaMA, GPT-J) and (i, i + dim/2) in layout "half" (GPT-NeoX, Hugging Face LLaMA): the same family
+    of functions, but weights made for one give wrong scores in the other.
+
+    x: NumPy or torch, shape (..., sequence, dim); lists and integers become float64.
+    positions: integers, of a shape that broadcasts to x.shape[:-1]: (sequence,) as a rule; (batch, 1, sequence)
+        for x of shape (batch, heads, sequence, dim) whose texts are padded on the left.
+    frequencies: rotary_dim/2 numbers in radians per token, in place of base (position interpolation, YaRN …).
+    rotary_dim: rotate only the first rotary_dim features; the frequencies are then base^(-2i/rotary_dim).
+
+    Returns the kind, dtype, device and shape of x. Angles are float64 and 16-bit input is rotated in float32:
+    half precision cannot hold the position 257 (bfloat16) or 2,049 (float16), let alone its angle.
+    Raises TypeError for positions that are not whole and for x that is not real; ValueError for an odd width,
+    a rotary_dim above dim, shapes that do not fit, another layout.
+    Source: Su et al. 2021 (RoFormer), eq. 14 and 34.
+
+    >>> rope([1, 2, 3, 4], 1).round(4).tolist()
+    [-1.1426, 1.9221, 2.9599, 4.0298]
+    >>> q, k = [1, 2, 3, 4], [0.5, -1, 2, 1.5]
+    >>> [round(float(rope(q, m) @ rope(k, n)), 6) for m, n in [(3, 1), (1003, 1001), (1, 3)]]
+    [10.73323, 10.73323, 14.510411]
+    """
+    xp, x = real_array(x, "x")
+    one_of(layout, "layout", LAYOUTS)
+    if x.ndim == 0:
+        raise ValueError("x must have shape (..., sequence, dim); got a single number")
+    dim = x.shape[-1]
+    width = even(dim, "the last axis of x") if rotary_dim is None else even(rotary_dim, "rotary_dim")
+    if width > dim:
+        raise ValueError(f"rotary_dim must be at most the last axis of x, {dim}; got {width}")
+    if frequencies is None:
+        frequencies = rope_frequencies(width, base)
+    elif (frequencies := positives(frequencies, "frequencies")).shape != (width // 2,):
+        raise ValueError(f"frequencies must have shape ({width // 2},), one a pair; got {frequencies.shape}")
+    cos, sin = rotation_table(positions, frequencies, x)
+    if width == dim:
+        return rotate_pairs(x, cos, sin, layout)
+    return xp.concat([rotate_pairs(x[..., :width], cos, sin, layout), x[..., width:]], axis=-1)
+
+
+def rotation_table(positions, frequencies, x):
+    """(cos, sin) of position × frequency for `rotate_pairs`, each of shape positions.shape + (pairs,).
+
+    Computed in float64 and cast last, to x's dtype (float32 if that has 16 bits), on x's device. Make it once
+    and use it for many layers. Raises ValueError if positions do not broadcast to x.shape[:-1].
+    """
+    xp = array_namespace(x)
+    if is_torch_array(x) and is_torch_array(positions) and xp.isdtype(positions.dtype, "integral"):
+        pass  # whole by its dtype, so nothing has to be read back from the device
+    else:
+        positions = whole_numbers(positions, "positions")
+    shape, rows = tuple(positions.shape), tuple(x.shape[:-1])
+    if len(shape) > len(rows) or any(p not in (1, r) for p, r in zip(shape[::-1], rows[::-1])):
+        raise ValueError(f"positions must broadcast to x.shape[:-1], {rows}; got shape {shape}")
+    home = x.cpu() if is_torch_array(x) and x.device.type == "mps" else x  # MPS has no float64
+    angles = beside(home, positions, xp.float64)[..., None] * beside(home, frequencies, xp.float64)
+    dtype = working_dtype(xp, x.dtype)
+    return [beside(x, xp.astype(table, dtype, copy=False)) for table in (xp.cos(angles), xp.sin(angles))]
+
+
+def rotate_pairs(x, cos, sin, layout="interleaved"):
+    """x with pair i = (a, b) replaced by (a cos_i − b sin_i, a sin_i + b cos_i), in x's dtype.
+
+    x: (..., sequence, dim); cos and sin: as `rotation_table` gives them. A table in float32 lifts 16-bit
+    input to float32 for the arithmetic; the result is rounded once.
+    """
+    xp = array_namespace(x)
+    half = x.shape[-1] // 2
+    if layout == "interleaved":
+        a, b = x[..., 0::2], x[..., 1::2]
+    else:
+        a, b = x[..., :half], x[..., half:]
+    rotated = [xp.astype(part, x.dtype, copy=False) for part in (a * cos - b * sin, a * sin + b * cos)]
+    if layout == "interleaved":
+        return xp.reshape(xp.stack(rotated, axis=-1), x.shape)
+    return xp.concat(rotated, axis=-1)
+
+
+def rope_matrix(position, dim, base=10_000.0):
+    """The rotation R_m of one position as a matrix: 2×2 blocks [[cos mθ_i, −sin mθ_i], [sin mθ_i, cos mθ_i]].
+
+    Orthogonal, with determinant 1, and R_mᵀ R_n = R_{n−m}: the identity behind "only the distance counts".
+    Made to be looked at; `rope` does the same with dim operations for each vector in place of dim².
+
+    position: one integer. Returns float64 of shape (dim, dim), for column vectors in layout "interleaved".
+    Raises TypeError for a position that is not whole, ValueError for an odd dim or a base not above 0.
+    Source: Su et al. 2021 (RoFormer), eq. 15.
+
+    >>> rope_matrix(1, 2).round(4).tolist()
+    [[0.5403, -0.8415], [0.8415, 0.5403]]
+    """
+    angles = integer(position, "position") * rope_frequencies(dim, base)
+    even_rows = np.arange(0, even(dim, "dim"), 2)
+    matrix = np.zeros((dim, dim))
+    matrix[even_rows, even_rows] = matrix[even_rows + 1, even_rows + 1] = np.cos(angles)
+    matrix[even_rows + 1, even_rows] = np.sin(angles)
+    matrix[even_rows, even_rows + 1] = -np.sin(angles)
+    return matrix
+
+
+def xpos_scale(positions, dim, gamma=0.4, scale_base=512.0):
+    """The factor that xPos adds to RoPE: ζ_i^(position/scale_base), ζ_i = (2i/dim + γ) / (1 + γ).
+
+    Multiply rotated queries by it and divide rotated keys by it: the score of pair i then carries
+    ζ_i^((m−n)/scale_base), below 1 for keys in the past and above 1 for keys in the future, so xPos is for
+    causal attention only. The fastest pair fades most. Factors of keys grow without bound with the position;
+    released code counts from the middle of the text (negative positions) to delay the overflow.
+
+    positions: integers of any shape. Returns float64 of shape positions.shape + (dim/2,), one factor a pair.
+    Raises TypeError for positions that are not whole, ValueError for an odd dim, gamma or scale_base not above 0.
+    Source: Sun et al. 2022 (A Length-Extrapolatable Transformer); constants of microsoft/torchscale.
+
+    >>> xpos_scale([0, 512], 4).round(4).tolist()
+    [[1.0, 1.0], [0.2857, 0.6429]]
+    """
+    zeta = np.arange(0, even(dim, "dim"), 2) / dim + positive(gamma, "gamma")
+    exponents = whole_numbers(positions, "positions") / positive(scale_base, "scale_base")
+    return (zeta / (1 + gamma)) ** exponents[..., None]
