@@ -152,7 +152,7 @@ def _widget(control, value):
     look["layout"] = {"width": "430px"}
     if isinstance(control, base.PowersOfTen):
         return ipywidgets.FloatLogSlider(value=value, base=10, min=control.low, max=control.high, step=control.step,
-                                         readout_format=".3~s", **look)
+                                         readout_format=",.0f" if control.low >= 0 else ".3g", **look)
     slider = ipywidgets.IntSlider if isinstance(control, base.Steps) else ipywidgets.FloatSlider
     if slider is ipywidgets.FloatSlider:
         look["readout_format"] = f".{max(0, len(f'{control.step:g}'.partition('.')[2]))}f"

@@ -36,7 +36,7 @@ class Layers:
         self.figure = figure
         self.moving = sorted(moving, key=lambda artist: artist.get_zorder())
         self.front = _in_front(figure, self.moving)
-        for artist in self.moving + self.front:
+        for artist in self.moving:
             artist.set_animated(True)
         self._rebuild()
 
@@ -57,7 +57,11 @@ class Layers:
     def _rebuild(self):
         canvas = self.figure.canvas
         with style.rc():
+            for artist in self.front:
+                artist.set_animated(True)    # leaves it out of the back ...
             canvas.draw()
+            for artist in self.front:
+                artist.set_animated(False)   # ... but not out of what the figure hears about
             self.renderer = canvas.get_renderer()
             self.pixels = np.asarray(self.renderer.buffer_rgba())
             self.flat = self.pixels.reshape(-1, 4).view(np.uint32)[:, 0]

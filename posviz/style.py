@@ -43,6 +43,11 @@ def current():
     return _current["preset"], _current["pixel_ratio"]
 
 
+def font_size():
+    """The type size in points under the preset in force."""
+    return PRESETS[_current["preset"]]["font"]
+
+
 def line(index):
     """Keyword arguments of the index-th curve: colour and dash differ together, so neither is needed alone."""
     return {
@@ -65,7 +70,7 @@ def marker(index):
 @contextmanager
 def rc():
     """The settings under which a picture is drawn; whatever the reader set for other figures stays as it was."""
-    font = PRESETS[_current["preset"]]["font"]
+    font = font_size()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({

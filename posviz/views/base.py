@@ -197,6 +197,8 @@ class View:
             figure = Figure(figsize=self.size, dpi=DPI * style.current()[1], layout="constrained")
             FigureCanvasAgg(figure)
             view.draw(figure)
+            for axes in figure.axes:   # said aloud, or the number of ticks would depend on the reader's own settings
+                axes.tick_params(labelsize=style.font_size())
             view.update(**self.values())
             figure.draw_without_rendering()
             figure.set_layout_engine("none")   # the axes stay where they are, whatever the values do

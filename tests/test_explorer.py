@@ -1,0 +1,208 @@
+"""The widget around a view: one redraw for the newest state, errors in words, a still picture, no leftovers."""
+
+import asyncio
+import base64
+import subprocess
+import sys
+
+import ipywidgets
+import numpy as np
+import pytest
+
+from posviz import explorer as explorer_module
+from posviz import style
+from posviz.views.base import Choice, PowersOfTen, Range, Steps, Text, Toggle, View
+
+
+class Parabola(View):
+    """A curve with one control of each kind."""
+
+    title = "A parabola"
+    size = (4, 3)
+    controls = [Steps("power", 1, 5, default=2), Range("height", 0.0, 2.0, 0.25, default=1.0, unit="m"),
+                Choice("side", ["left", "right"]), PowersOfTen("scale", 0, 3, default=1), Toggle("mirror"),
+                Text("name", "y", longest=5)]
+
+    def draw(self, figure):
+        axes = figure.subplots()
+        axes.set(xlim=(0, 1), ylim=(-2, 2))
+        (self.curve,) = axes.plot([], [])
+
+    def update(self, power, height, side, scale, mirror, name):
+        if name == "boom":
+            raise ValueError("no curve of that name")
+        x = np.linspace(0, 1, 50)
+        self.curve.set_data(x, (-1) ** mirror * height * x**power)
+        return f"{name}: {height:g} m at the {side}, power {power}, scale {scale:g}, {'mirrored' if mirror else 'upright'}."
+
+    def follow(self, name, before, values):
+        return {"height": 2.0} if name == "side" and values["side"] == "right" else {}
+
+
+@pytest.fixture
+def explorer():
+    made = Parabola().explorer()
+    yield made
+    if made.comm is not None:
+        made.close()
+
+
+def test_the_contract(explorer):
+    assert isinstance(explorer, ipywidgets.VBox)
+    assert list(explorer.controls) == ["power", "height", "side", "scale", "mirror", "name"]
+    assert all(isinstance(control, ipywidgets.Widget) for control in explorer.controls.values())
+    assert isinstance(explorer.image, ipywidgets.Image) and bytes(explorer.image.value).startswith(b"\x89PNG")
+    assert explorer.sentence == "y: 1 m at the left, power 2, scale 10, upright."
+    assert explorer.frames == 1
+
+
+def test_a_change_outside_a_loop_draws_at_once(explorer):
+    picture = explorer.image.value
+    explorer.controls["power"].value = 5
+    assert explorer.frames == 2 and "power 5" in explorer.sentence and explorer.image.value != picture
+    assert np.allclose(explorer._drawn.curve.get_ydata(), np.linspace(0, 1, 50) ** 5)
+    explorer.controls["power"].value = 2
+    assert explorer.frames == 3 and explorer.image.value == picture
+
+
+def test_inside_a_loop_only_the_newest_state_is_drawn(explorer):
+    async def drag():
+        for power in (1, 2, 3, 4, 5):
+            explorer.controls["power"].value = power
+        drawn_before_the_loop_turned = explorer.frames
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return drawn_before_the_loop_turned
+
+    assert asyncio.run(drag()) == 1
+    assert explorer.frames == 2 and "power 5" in explorer.sentence
+
+
+def test_one_control_can_take_another_along(explorer):
+    explorer.controls["side"].value = "right"
+    assert explorer.controls["height"].value == 2.0
+    assert explorer.frames == 2 and "2 m at the right" in explorer.sentence
+
+
+def test_an_error_is_shown_in_words_and_raised(explorer):
+    with pytest.raises(ValueError, match="no curve of that name"):
+        explorer.controls["name"].value = "boom"
+    assert "could not be drawn" in explorer.sentence and "no curve of that name" in explorer._text.value
+    explorer.controls["name"].value = "y"
+    assert explorer.sentence.startswith("y: 1 m")
+
+
+def test_an_error_inside_a_loop_reaches_its_handler(explorer):
+    caught = []
+
+    async def type_it():
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: caught.append(context["exception"]))
+        explorer.controls["name"].value = "boom"
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    asyncio.run(type_it())
+    assert isinstance(caught[0], ValueError) and "could not be drawn" in explorer.sentence
+
+
+def test_what_is_typed_cannot_become_markup(explorer):
+    explorer.controls["name"].value = "<b>&"
+    assert "&lt;b&gt;&amp;:" in explorer._text.value
+
+
+def test_start_values_are_checked_and_used():
+    explorer = Parabola().explorer(power=4)
+    assert "power 4" in explorer.sentence and explorer.controls["power"].value == 4
+    explorer.close()
+    with pytest.raises(ValueError, match="power must be a whole number from 1 to 5; got 6"):
+        Parabola().explorer(power=6)
+
+
+def test_the_same_cell_shows_live_and_still(explorer):
+    data, metadata = explorer._repr_mimebundle_()
+    assert data["text/plain"] == explorer.sentence
+    assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
+    assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.model_id
+    assert metadata["image/png"]["alt"] == f"A parabola. {explorer.sentence}"
+
+
+def test_the_still_picture_is_the_same_on_every_run(explorer):
+    other = Parabola().explorer()
+    assert other._repr_mimebundle_()[0]["image/png"] == explorer._repr_mimebundle_()[0]["image/png"]
+    other.close()
+
+
+def test_the_cache_of_frames_is_bounded(explorer, monkeypatch):
+    monkeypatch.setattr(explorer_module, "CACHE_BYTES", 30_000)
+    for height in np.arange(0, 2.25, 0.25):
+        for power in range(1, 6):
+            explorer.controls["height"].value = height
+            explorer.controls["power"].value = power
+    assert sum(len(picture) for picture, _ in explorer._cache.values()) == explorer._cached_bytes <= 30_000
+
+
+def test_a_preset_changed_meanwhile_redraws(explorer):
+    try:
+        style.use("presenter")
+        bigger = Parabola().explorer()
+        assert bigger.image.value != explorer.image.value
+        bigger.close()
+    finally:
+        style.use("reader")
+
+
+def test_a_retina_screen_gets_twice_the_pixels_in_the_same_space():
+    try:
+        style.use(pixel_ratio=2)
+        sharp = Parabola().explorer()
+    finally:
+        style.use(pixel_ratio=1)
+    from struct import unpack
+    assert unpack(">II", sharp.image.value[16:24]) == (800, 600)
+    assert (sharp.image.width, sharp.image.height) == ("400", "300")
+    sharp.close()
+
+
+def test_views_of_one_class_do_not_share_state():
+    one, two = Parabola().explorer(), Parabola().explorer()
+    one.controls["power"].value = 5
+    assert "power 2" in two.sentence and two.frames == 1
+    one.close()
+    two.controls["power"].value = 3
+    assert "power 3" in two.sentence
+    two.close()
+
+
+def test_a_closed_explorer_draws_no_more(explorer):
+    control = explorer.controls["power"]
+    explorer.close()
+    control.value = 4
+    assert explorer.frames == 1
+
+
+RERUN = """
+import gc, ipywidgets
+from IPython.testing.globalipapp import start_ipython
+shell = start_ipython()
+parent = {"metadata": {"cellId": "cell-1"}, "content": {"code": "x"}}
+type(shell).get_parent = lambda self: parent
+from posviz import views, explorer
+View = views.all_views()[0]
+alive = lambda: sum(not w.comm is None for w in ipywidgets.Widget.widgets.values()) if hasattr(ipywidgets.Widget, "widgets") else 0
+counts = []
+for run in range(10):
+    shell.execution_count = run + 1
+    first, second = View().explorer(), View().explorer()
+    counts.append(len(explorer._of_cell["cell-1"][1]))
+    if run == 0:
+        registry = explorer.ipywidgets.widgets.widget._instances if hasattr(ipywidgets.widgets.widget, "_instances") else ipywidgets.Widget.widgets
+        after_one = len(registry)
+assert counts == [2] * 10, counts
+assert len(registry) == after_one, (len(registry), after_one)
+print("one cell's worth")
+"""
+
+
+def test_a_cell_run_ten_times_leaves_one_cells_worth_of_widgets():
+    done = subprocess.run([sys.executable, "-c", RERUN], capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip().endswith("one cell's worth"), done.stderr

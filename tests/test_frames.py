@@ -1,0 +1,134 @@
+"""The fast frame against matplotlib's own: PNG bytes, heat maps, layers that notice when they are out of date."""
+
+import io
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
+
+from posviz import frames, style
+
+
+def full_draw(figure, animated):
+    """Matplotlib's own picture of the figure as it is, as int RGB."""
+    for artist in animated:
+        artist.set_animated(False)
+    with style.rc():
+        figure.canvas.draw()
+    pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)
+    for artist in animated:
+        artist.set_animated(True)
+    figure.stale = False
+    return pixels
+
+
+def new_figure():
+    figure = Figure(figsize=(5, 4), dpi=100)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+@pytest.mark.parametrize("level", [1, 3, 9])
+@pytest.mark.parametrize("shape", [(1, 1), (7, 3), (100, 257)])
+def test_png_is_lossless(shape, level):
+    pixels = np.random.default_rng(0).integers(0, 256, (*shape, 4)).astype(np.uint8)
+    read = Image.open(io.BytesIO(frames.png(pixels, level)))
+    assert read.mode == "RGBA" and np.array_equal(np.asarray(read), pixels)
+
+
+@pytest.mark.parametrize("origin", ["upper", "lower"])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (7, 5), (64, 64), (31, 200), (256, 256), (300, 700)])
+def test_a_heat_map_equals_imshow_with_nearest_interpolation(shape, origin):
+    figure = new_figure()
+    axes = figure.add_axes([0.1, 0.1, 0.8, 0.8])
+    rng = np.random.default_rng(1)
+    image = axes.imshow(np.zeros(shape), vmin=-1, vmax=1, cmap="cividis", aspect="auto", origin=origin,
+                        interpolation="nearest", interpolation_stage="data")
+    layers = frames.Layers(figure, [image])
+    for _ in range(3):
+        image.set_data(rng.normal(size=shape))
+        fast = layers.frame()[..., :3].astype(int)
+        off = np.abs(fast - full_draw(figure, layers.moving)).max(axis=-1)
+        assert (off > 2).mean() <= 1e-4 and off.max() <= 40
+
+
+def test_masked_cells_infinities_and_new_limits_are_drawn_as_matplotlib_draws_them():
+    figure = new_figure()
+    axes = figure.add_axes([0.1, 0.1, 0.8, 0.8])
+    image = axes.imshow(np.zeros((6, 6)), vmin=-1, vmax=1, cmap="cividis", interpolation="nearest")
+    layers = frames.Layers(figure, [image])
+    data = np.arange(36.0).reshape(6, 6) - 18
+    data[0, 0], data[1, 1] = np.nan, np.inf
+    states = [np.ma.masked_invalid(data), np.ma.masked_where(np.triu(np.ones((6, 6)), 1) > 0, data), data[:3, :2],
+              np.arange(36).reshape(6, 6), np.zeros((6, 6))]
+    for number, state in enumerate(states):
+        image.set_data(state)
+        if number % 2:
+            image.set_clim(-5, 40)
+        fast = layers.frame()[..., :3].astype(int).copy()
+        full = full_draw(figure, layers.moving)
+        assert np.abs(fast - full).max() <= 2, number
+
+
+def test_a_log_norm_falls_back_to_matplotlib():
+    from matplotlib.colors import LogNorm
+    figure = new_figure()
+    axes = figure.add_axes([0.1, 0.1, 0.8, 0.8])
+    image = axes.imshow(np.ones((4, 4)), norm=LogNorm(1, 100), interpolation="nearest")
+    layers = frames.Layers(figure, [image])
+    image.set_data(np.logspace(0, 2, 16).reshape(4, 4))
+    fast = layers.frame()[..., :3].astype(int).copy()
+    assert np.abs(fast - full_draw(figure, layers.moving)).max() <= 2
+
+
+@pytest.fixture
+def curve():
+    figure = new_figure()
+    axes = figure.add_axes([0.15, 0.15, 0.8, 0.75])
+    axes.set(xlim=(0, 1), ylim=(-1, 1), xlabel="x", title="before")
+    axes.grid(True, alpha=0.4)
+    (line,) = axes.plot([0, 1], [-1, 1], linewidth=9, label="a")
+    axes.legend(loc="center")
+    return frames.Layers(figure, [line]), axes, line
+
+
+CHANGES = {
+    "limits": lambda axes, line: axes.set_xlim(0, 2),
+    "ticks": lambda axes, line: axes.set_xticks([0, 0.5, 1], ["zero", "half", "one"]),
+    "title": lambda axes, line: axes.set_title("after"),
+    "grid": lambda axes, line: axes.grid(False),
+    "size": lambda axes, line: axes.figure.set_size_inches(4, 3),
+    "dpi": lambda axes, line: axes.figure.set_dpi(150),
+    "data": lambda axes, line: line.set_data([0, 1], [1, -1]),
+    "hidden": lambda axes, line: line.set_visible(False),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_layers_notice_what_changed(curve, change):
+    layers, axes, line = curve
+    before = layers.frame().copy()
+    CHANGES[change](axes, line)
+    fast = layers.frame()[..., :3].astype(int).copy()
+    full = full_draw(axes.figure, layers.moving)
+    assert fast.shape == full.shape
+    off = np.abs(fast - full).max(axis=-1)
+    assert (off > 2).mean() <= 1e-4 and off.max() <= 40
+    assert not np.array_equal(before[..., :3], fast)
+
+
+def test_nothing_is_drawn_anew_while_only_data_changes(curve, monkeypatch):
+    layers, axes, line = curve
+    layers.frame()
+    monkeypatch.setattr(axes.figure.canvas, "draw", lambda: pytest.fail("a full draw"))
+    for k in range(5):
+        line.set_ydata([k / 5, -k / 5])
+        layers.frame()
+
+
+def test_a_curve_stays_under_spines_and_legend(curve):
+    layers, axes, line = curve
+    fast = layers.frame()[..., :3].astype(int)
+    assert np.abs(fast - full_draw(axes.figure, layers.moving)).max() <= 2
