@@ -1,6 +1,5 @@
 """Relative positions inside attention: Transformer-XL and XLNet, T5, DeBERTa (chapter 4)."""
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -71,13 +70,13 @@ def transformer_xl_terms(queries, keys, relative, u, v):
     if rows not in (key, query + key - 1):
         raise ValueError(f"relative must have {key} (causal) or {query + key - 1} rows; got {rows}")
 
-    def by_key(scores):  # (..., query or 1, rows) -> (..., query, key)
-        shifted = relative_shift(xp.broadcast_to(scores, (*scores.shape[:-2], query, rows)))[..., :key]
+    def by_key(scores):  # (..., query, rows) -> (..., query, key)
+        shifted = relative_shift(scores)[..., :key]
         return shifted if rows > key else xp.where(beside(shifted, distance >= 0), shifted, 0.0)
 
+    q, u, v = xp.broadcast_arrays(q, u, v)
     k, r = xp.matrix_transpose(k), xp.matrix_transpose(r)
-    terms = [q @ k, by_key(q @ r), u @ k, by_key(v @ r)]
-    return TransformerXLTerms(*xp.broadcast_arrays(*terms))
+    return TransformerXLTerms(q @ k, by_key(q @ r), u @ k, by_key(v @ r))
 
 
 # ------------------------------------------------------------------ T5
@@ -112,7 +111,7 @@ def t5_bucket(relative_position, bidirectional=True, num_buckets=32, max_distanc
         first, distance = 0, np.maximum(-relative, 0)
     exact = buckets // 2
     longest = count(max_distance, "max_distance", least=exact + 1)
-    octaves = np.log(np.maximum(distance, exact) / exact) / math.log(longest / exact)
+    octaves = np.log(np.maximum(distance, exact) / exact) / np.log(longest / exact)
     ranges = np.minimum(exact + (octaves * (buckets - exact)).astype(np.int64), buckets - 1)
     return first + np.where(distance < exact, distance, ranges)
 
@@ -201,7 +200,7 @@ def log_bucket(relative_position, bucket_size, max_position):
     mid = count(bucket_size, "bucket_size", least=2) // 2
     longest = count(max_position, "max_position", least=mid + 2)
     distance = np.maximum(np.abs(relative), mid)
-    octaves = np.log(distance / mid) / math.log((longest - 1) / mid)
+    octaves = np.log(distance / mid) / np.log((longest - 1) / mid)
     beyond = np.sign(relative) * (np.ceil(octaves * (mid - 1)).astype(np.int64) + mid)
     return np.where(np.abs(relative) <= mid, relative, beyond)
 
