@@ -1,0 +1,32 @@
+"""Small language models, one per encoding, trained alike: what chapters 6 and 7 say about length is run on them.
+
+    model = lab.load("alibi")
+    lab.loss_by_context(model, [128, 256, 512, 1024])      # nats a byte, (lengths, texts)
+
+`lab.results()` and `lab.smollm2()` return recorded numbers and need no torch; everything else imports it on first use.
+"""
+
+import importlib
+
+_HOME = {
+    "results": "records", "smollm2": "records", "minilm": "records",
+    "load": "storage", "CheckpointError": "storage",
+    "loss_by_context": "measure", "loss_by_position": "measure", "attention": "measure",
+    "entropy_by_length": "measure", "recall": "measure",
+    "train": "training", "RECIPES": "training",
+    "Change": "changes", "CHANGES": "changes",
+    "Encoding": "model", "LanguageModel": "model", "distances": "model",
+    "ENCODINGS": "encodings",
+}  # fmt: skip
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name):
+    if name not in _HOME:
+        raise AttributeError(f"module 'posviz.lab' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"posviz.lab.{_HOME[name]}"), name)
+
+
+def __dir__():
+    return __all__

@@ -1,0 +1,220 @@
+"""The twelve encodings as small objects for the model. Their tables and biases are the public formulas of posviz.
+
+Each is made for one model shape (keywords width, heads, layers, length). What it learns are its nn.Parameters.
+"""
+
+import torch
+from torch import nn
+
+import posviz
+from posviz.lab.model import Encoding, distances
+
+ROPE_BASE = 100.0  # not 10000: at 128 tokens only then do most pairs complete a turn, as they do in large models
+SINUSOID_SIZE = 0.1  # embeddings start with a spread of 0.05; a full-size sinusoid (0.7) would drown them
+SANDWICH_DIM = 128  # width of the sinusoids whose product is the Sandwich bias
+
+
+def _float(array, like):
+    return torch.as_tensor(array, dtype=like.dtype, device=like.device)
+
+
+def _by_distance(values, q, k):
+    """Spread values (heads, keys), one per distance 0 … keys − 1, over the grid (heads, queries, keys)."""
+    return values[:, distances(q, k).clamp(min=0)]
+
+
+class NoEncoding(Encoding):
+    """NoPE: the causal mask alone. Haviv et al. 2022, Kazemnejad et al. 2023."""
+
+    def __init__(self, **shape):
+        super().__init__()
+
+
+class Learned(Encoding):
+    """A trained row for each position of the trained length (GPT-2, BERT). There is no row for any other."""
+
+    def __init__(self, *, width, length, seed=1, **shape):
+        super().__init__()
+        draw = torch.Generator().manual_seed(seed + 1)
+        self.table = nn.Parameter(0.02 * torch.randn(length, width, generator=draw))
+
+    def embed(self, length):
+        rows = len(self.table)
+        if length > rows:
+            raise IndexError(f"the learned table has rows for positions 0 to {rows - 1}; position {rows} has none. "
+                             f"A change says what to use instead: change='wrap', for example")  # fmt: skip
+        return self.table[:length]
+
+
+class Sinusoidal(Encoding):
+    """Vaswani et al. 2017, § 3.5. Scaled down instead of scaling the embeddings up, as the paper does."""
+
+    def __init__(self, *, width, **shape):
+        super().__init__()
+        self.width = width
+        self.register_buffer("size", torch.tensor(SINUSOID_SIZE), persistent=False)
+
+    def embed(self, length):
+        return self.size * _float(posviz.sinusoidal(range(length), self.width), self.size)
+
+
+class TransformerXL(Encoding):
+    """Dai et al. 2019, § 3.3: score = ((q + u)·k + (q + v)·W R_distance) / sqrt(d). One W a layer; u, v shared."""
+
+    def __init__(self, *, width, heads, layers, seed=1, **shape):
+        super().__init__()
+        self.width, self.heads = width, heads
+        draw = torch.Generator().manual_seed(seed + 1)
+        self.u = nn.Parameter(torch.zeros(heads, width // heads))
+        self.v = nn.Parameter(torch.zeros(heads, width // heads))
+        self.w = nn.Parameter(torch.randn(layers, width, width, generator=draw) * width**-0.5)
+
+    def bias(self, q, k, layer):
+        keys, dim = k.shape[-2:]
+        far_to_near = posviz.sinusoidal(range(keys - 1, -1, -1), self.width, layout="concatenated")
+        r = (_float(far_to_near, q) @ self.w[layer].T).view(keys, self.heads, dim).transpose(0, 1)
+        terms = posviz.transformer_xl_terms(q, k, r, self.u, self.v)
+        return (terms.content_position + terms.bias_content + terms.bias_position) * dim**-0.5
+
+
+class T5(Encoding):
+    """Raffel et al. 2020: one learned number a head and bucket of distances, shared by all layers.
+
+    The scores here are divided by sqrt(d); T5 leaves that out and starts W_q smaller instead.
+    """
+
+    def __init__(self, *, heads, length, **shape):
+        super().__init__()
+        self.length = length
+        self.table = nn.Parameter(torch.zeros(heads, 32))
+
+    def bias(self, q, k, layer):
+        buckets = posviz.t5_bucket(range(0, -k.shape[-2], -1), bidirectional=False, max_distance=self.length)
+        return _by_distance(self.table[:, torch.as_tensor(buckets, device=q.device)], q, k)
+
+
+class DeBERTa(Encoding):
+    """He et al. 2021, eq. 4: content to content, content to position, position to content; all over sqrt(3d).
+
+    The position-to-content index is the paper's δ(j, i). Distances clip at half the trained length, so that the last
+    row is trained too. One pair of matrices a layer, the position vectors are shared.
+    """
+
+    def __init__(self, *, width, heads, layers, length, seed=1, **shape):
+        super().__init__()
+        self.heads, self.span = heads, length // 2
+        draw = torch.Generator().manual_seed(seed + 1)
+        self.positions = nn.Parameter(torch.randn(2 * self.span, width, generator=draw) * 0.5)
+        self.wk = nn.Parameter(torch.randn(layers, width, width, generator=draw) * width**-0.5)
+        self.wq = nn.Parameter(torch.randn(layers, width, width, generator=draw) * width**-0.5)
+
+    def rotate(self, q, k):
+        return q * 3**-0.5, k  # turns 1/sqrt(d) into 1/sqrt(3d), in q·k and in q·position
+
+    def bias(self, q, k, layer):
+        dim = q.shape[-1]
+        query_rows, key_rows = (
+            (self.positions @ w[layer].T).view(-1, self.heads, dim).transpose(0, 1) for w in (self.wq, self.wk)
+        )
+        terms = posviz.deberta_terms(q, k, query_rows * 3**-0.5, key_rows, self.span)
+        return (terms.content_to_position + terms.position_to_content) * dim**-0.5
+
+
+class RoPE(Encoding):
+    """Su et al. 2021: queries and keys are rotated, one angle a pair of features and position."""
+
+    def __init__(self, *, width, heads, length, base=ROPE_BASE, **shape):
+        super().__init__()
+        self.dim, self.base, self.length = width // heads, base, length
+
+    def frequencies(self, length):
+        """Radians per token for a text of this length (changes look at the length, RoPE itself does not)."""
+        return posviz.rope_frequencies(self.dim, self.base)
+
+    def rotate(self, q, k):
+        positions, frequencies = range(q.shape[-2]), self.frequencies(q.shape[-2])
+        return tuple(posviz.rope(x, positions, frequencies=frequencies) for x in (q, k))
+
+
+class XPos(RoPE):
+    """Sun et al. 2023: RoPE whose score also decays with distance, fastest in the fastest pair.
+
+    Positions are counted from the middle of the text, which keeps the factors in range. The scale base is the
+    trained length (the paper: 512).
+    """
+
+    def rotate(self, q, k):
+        n = q.shape[-2]
+        scale = posviz.xpos_scale(range(-(n // 2), n - n // 2), self.dim, scale_base=self.length)
+        scale = _float(scale, q).repeat_interleave(2, dim=-1)
+        q, k = super().rotate(q, k)
+        return q * scale, k / scale
+
+
+class ALiBi(Encoding):
+    """Press et al. 2022: −slope · distance, a fixed slope a head."""
+
+    def __init__(self, *, heads, **shape):
+        super().__init__()
+        self.heads = heads
+
+    def bias(self, q, k, layer):
+        far_to_near = posviz.alibi_bias(self.heads, 1, k.shape[-2])[:, 0]
+        return _by_distance(_float(far_to_near[:, ::-1].copy(), q), q, k)
+
+
+class Kerple(Encoding):
+    """Chi et al. 2022: −r1·ln(1 + r2·distance) or −r1·distance^r2, r1 and r2 learned a head, shared by all layers.
+
+    Added after the division by sqrt(d) and kept ≥ 0.01, as in the released code. The start is spread evenly over
+    the range that code draws from.
+    """
+
+    def __init__(self, *, heads, kind, **shape):
+        super().__init__()
+        spread = (torch.arange(heads)[:, None] + 0.5) / heads
+        first, second = (2, 1) if kind == "log" else (1, 2)
+        self.r1, self.r2, self.kind = nn.Parameter(first * spread), nn.Parameter(second * spread), kind
+
+    def bias(self, q, k, layer):
+        distance = torch.arange(k.shape[-2], device=q.device)
+        if self.kind == "log":
+            values = posviz.kerple_log_bias(distance, self.r1.clamp(min=0.01), self.r2.clamp(min=0.01))
+        else:
+            values = posviz.kerple_power_bias(distance, self.r1.clamp(min=0.01), self.r2.clamp(0.01, 2))
+        return _by_distance(values, q, k)
+
+
+class Sandwich(Encoding):
+    """Chi et al. 2023: the product of two sinusoids, divided by the compression ratio of the head."""
+
+    def __init__(self, *, heads, **shape):
+        super().__init__()
+        self.heads = heads
+
+    def bias(self, q, k, layer):
+        values = posviz.sandwich_bias(range(k.shape[-2]), self.heads, SANDWICH_DIM)
+        return _by_distance(_float(values, q), q, k)
+
+
+ENCODINGS = {
+    "none": NoEncoding,
+    "learned": Learned,
+    "sinusoidal": Sinusoidal,
+    "transformer_xl": TransformerXL,
+    "t5": T5,
+    "deberta": DeBERTa,
+    "rope": RoPE,
+    "xpos": XPos,
+    "alibi": ALiBi,
+    "kerple_log": lambda **shape: Kerple(kind="log", **shape),
+    "kerple_power": lambda **shape: Kerple(kind="power", **shape),
+    "sandwich": Sandwich,
+}
+
+
+def make(name, *, seed=1, **shape):
+    """A fresh encoding by its name, for a model of this shape."""
+    if name not in ENCODINGS:
+        raise ValueError(f"encoding must be one of {', '.join(ENCODINGS)}; got {name!r}")
+    return ENCODINGS[name](seed=seed, **shape)

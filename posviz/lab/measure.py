@@ -1,0 +1,163 @@
+"""Measurements on trained models, all on the same frozen texts. Each takes a model and a change (see changes.py)."""
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from posviz._checks import count
+from posviz.lab import data
+from posviz.lab.changes import changed
+from posviz.lab.progress import Progress
+
+BATCH = 8
+
+
+def loss_by_context(model, lengths, change=None):
+    """Loss on the same last 64 bytes of 32 texts, with more and more text before them.
+
+    lengths: bytes the model reads, 64 … 1024. Returns nats a byte, float64 of shape (lengths, 32): each column is one
+    text, so two rows can be compared text by text. Raises IndexError for a learned table that is too short and has
+    no change, ValueError for a change that does not fit the encoding.
+    """
+    lengths = [count(length, "length", least=data.TAIL) for length in lengths]
+    result = np.empty((len(lengths), data.CROPS))
+    with _progress("loss by context", model, lengths) as step:
+        for row, length in enumerate(lengths):
+            for begin, tokens, encoding in _batches(model, length, change):
+                result[row, begin : begin + BATCH] = _losses(model, tokens, encoding, data.TAIL).mean(axis=1)
+                step(length)
+    return result
+
+
+def loss_by_position(model, length, change=None):
+    """Loss at every position of 32 texts of `length` bytes: float64 of shape (32, length), nats a byte."""
+    length = count(length, "length", least=data.TAIL)
+    result = np.empty((data.CROPS, length))
+    with _progress("loss by position", model, [length]) as step:
+        for begin, tokens, encoding in _batches(model, length, change):
+            result[begin : begin + BATCH] = _losses(model, tokens, encoding, length)
+            step(length)
+    return result
+
+
+def attention(model, text=None, change=None):
+    """Attention weights of one text: float32 of shape (layers, heads, query, key); every row sums to 1.
+
+    text: a str, bytes or a list of tokens, up to 1,024 of them; by default the first 128 bytes of an evaluation text.
+    """
+    if text is None:
+        text = data.crops()[0, :128]
+    elif isinstance(text, str):
+        text = text.encode()
+    tokens = torch.as_tensor(list(text) if not isinstance(text, torch.Tensor) else text)[None]
+    n = tokens.shape[1]
+    if not 1 <= n <= data.CONTEXT:
+        raise ValueError(f"the text must have 1 to {data.CONTEXT} tokens; got {n}")
+    _check_tokens(model, tokens)
+    shape = model.shape
+    result = np.zeros((shape["layers"], shape["heads"], n, n), dtype=np.float32)
+
+    def keep(layer, start, weights):
+        result[layer, :, start : start + weights.shape[2], : weights.shape[3]] = weights[0].numpy()
+
+    with torch.inference_mode():
+        model(tokens, encoding=changed(model, change, n), watch=keep)
+    return result
+
+
+def entropy_by_length(model, lengths, change=None, texts=8):
+    """Entropy of the attention weights of the last 64 queries, in nats.
+
+    Returns float64 of shape (lengths, layers, heads), the mean over 8 texts. ln n is the most n keys can give.
+    """
+    lengths = [count(length, "length", least=data.TAIL) for length in lengths]
+    shape = model.shape
+    result = np.zeros((len(lengths), shape["layers"], shape["heads"]))
+
+    def add(layer, start, weights):
+        if start + weights.shape[2] == length:  # the block of the last queries
+            w = weights[:, :, -data.TAIL :]
+            entropy = -torch.xlogy(w, w).sum(dim=-1)  # a weight of 0 counts as 0
+            result[row, layer] += entropy.mean(dim=2).sum(dim=0).numpy() / texts
+
+    with _progress("entropy by length", model, lengths, texts) as step:
+        for row, length in enumerate(lengths):
+            for _, tokens, encoding in _batches(model, length, change, texts):
+                with torch.inference_mode():
+                    # The last block must hold all of the last 64 queries, so it begins where they do.
+                    model(tokens[:, :-1], encoding=encoding, last=data.TAIL, watch=add)
+                step(length)
+    return result
+
+
+def recall(model, distances, change=None, texts=24):
+    """Share of tokens copied right when the only help is the same text `distance` tokens back.
+
+    A model of the copy task reads random symbols that repeat after `distance` tokens, and is scored on the second
+    round. A language model reads a 32-byte piece of an evaluation text, other text, and the same piece again; it is
+    scored on the last 24 bytes of it. distances: tokens, 8 … 512 (language models 32 … 960).
+    Returns float64 of shape (distances,), each between 0 and 1.
+    """
+    copying = model.shape["vocabulary"] == data.CopyBatches.vocabulary
+    low, high = (8, 512) if copying else (32, 960)
+    distances = [count(distance, "distance", least=low) for distance in distances]
+    if distances and max(distances) > high:
+        raise ValueError(f"distance must be at most {high} for this model; got {max(distances)}")
+    result = np.zeros(len(distances))
+    with _progress("recall", model, distances, texts) as step, torch.inference_mode():
+        for row, distance in enumerate(distances):
+            if copying:
+                draw = torch.Generator().manual_seed(distance)
+                tokens, scored = data.copies(torch.full((texts, 1), distance), 2 * distance, draw), distance - 1
+            else:
+                tokens, scored = data.crops()[:texts, -(distance + 32) :], 24
+                tokens[:, distance:] = tokens[:, :32]
+            encoding = changed(model, change, tokens.shape[1] - 1)
+            for begin in range(0, texts, BATCH):
+                some = tokens[begin : begin + BATCH]
+                guess = model(some[:, :-1], encoding=encoding, last=scored).argmax(dim=-1)
+                result[row] += (guess == some[:, -scored:]).float().mean(dim=1).sum().item() / texts
+                step(distance)
+    return result
+
+
+def _batches(model, length, change, number=data.CROPS):
+    """Evaluation texts in batches, each with the encoding to read them with."""
+    texts = data.crops(length, number=data.CROPS)[:: data.CROPS // number]
+    _check_tokens(model, texts)
+    encoding = changed(model, change, length)
+    for begin in range(0, len(texts), BATCH):
+        yield begin, texts[begin : begin + BATCH], encoding
+
+
+@torch.inference_mode()
+def _losses(model, tokens, encoding, last):
+    """Nats for each of the last so many tokens, float64 (texts, last)."""
+    logits = model(tokens[:, :-1], encoding=encoding, last=last)
+    wanted = tokens[:, -last:]
+    losses = functional.cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="none")
+    return losses.view(wanted.shape).double().numpy()
+
+
+def _check_tokens(model, tokens):
+    most = model.shape["vocabulary"] - 1
+    if tokens.min() < 0 or tokens.max() > most:
+        raise ValueError(f"this model reads tokens 0 to {most}; got {int(tokens.min())} to {int(tokens.max())}")
+
+
+class _progress:
+    """A Progress whose steps are weighted by the length of the text."""
+
+    def __init__(self, title, model, lengths, texts=data.CROPS):
+        self.done, self.bar = 0, Progress(title, sum(lengths) * -(-texts // BATCH))
+
+    def __enter__(self):
+        self.bar.__enter__()
+        return self.step
+
+    def step(self, size):
+        self.done += size
+        self.bar.update(self.done)
+
+    def __exit__(self, *exception):
+        self.bar.__exit__(*exception)

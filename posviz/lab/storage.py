@@ -1,0 +1,129 @@
+"""Checkpoints on disk: a safetensors file and a JSON record that names its SHA-256. Nothing is ever unpickled."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import safetensors.torch
+import torch
+
+from posviz.lab import encodings
+from posviz.lab.model import LanguageModel
+
+CHECKPOINTS = Path(__file__).parent / "checkpoints"
+_KEYS = {"encoding", "task", "seed", "recipe", "sha256", "final_loss", "command"}
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that is missing, damaged or not ours; the message says which in one line."""
+
+
+def write(path, data):
+    """Write bytes so that `path` holds either the old content or all of the new one, whatever goes wrong."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(path.name + ".writing")
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def file_name(encoding, task):
+    return encoding if task == "text" else f"{encoding}-{task}"
+
+
+def save(model, record, folder):
+    """Write the weights as fp16 and their record. The record comes last: without it the pair does not load."""
+    weights = {name: value.detach().half().contiguous() for name, value in model.state_dict().items()}
+    data = safetensors.torch.save(weights)
+    record = {**record, "sha256": hashlib.sha256(data).hexdigest()}
+    path = Path(folder) / file_name(record["encoding"], record["task"])
+    write(path.with_suffix(".safetensors"), data)
+    write(path.with_suffix(".json"), (json.dumps(record, indent=1) + "\n").encode())
+    return record
+
+
+def load(encoding, task="text", folder=None):
+    """A trained model by the name of its encoding, ready for the measurements.
+
+    task: "text" for the language models, "copy" for the models of the far-recall task.
+    Its record (recipe, seed, loss, command …) is model.record.
+    Raises ValueError for an unknown name, CheckpointError for a file that is missing, damaged or not ours.
+    """
+    if encoding not in encodings.ENCODINGS:
+        raise ValueError(f"encoding must be one of {', '.join(encodings.ENCODINGS)}; got {encoding!r}")
+    name = file_name(encoding, task)
+    folder = Path(folder or CHECKPOINTS)
+    record = read_record(encoding, task, folder)
+    path = folder / f"{name}.safetensors"
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise CheckpointError(f"{path.name} is missing from {folder}; {_again(encoding, task)}") from None
+    except OSError as error:
+        raise CheckpointError(f"{path.name} cannot be read: {error.strerror}") from None
+    if hashlib.sha256(data).hexdigest() != record["sha256"]:
+        raise CheckpointError(
+            f"{path.name} is damaged or from another training: its SHA-256 is not the one in {name}.json; "
+            f"{_again(encoding, task)}"
+        )
+    try:
+        shape = {key: record["recipe"][key] for key in ("width", "layers", "heads", "length")}
+        model = blank(encoding, task, record["seed"], **shape)
+        model.load_state_dict({key: value.float() for key, value in safetensors.torch.load(data).items()})
+    except (safetensors.SafetensorError, KeyError, TypeError, RuntimeError):
+        raise CheckpointError(f"{path.name} does not hold the weights of a {encoding} model of this lab") from None
+    model.record = record
+    return model.eval().requires_grad_(False)
+
+
+def blank(encoding, task, seed, **shape):
+    """An untrained model for a named encoding."""
+    from posviz.lab.data import TASKS
+
+    return LanguageModel(
+        encodings.make(encoding, seed=seed, **shape), vocabulary=TASKS[task].vocabulary, seed=seed, **shape
+    )
+
+
+def read_record(encoding, task="text", folder=None):
+    """The record of a checkpoint as a dict, without loading its weights."""
+    path = Path(folder or CHECKPOINTS) / f"{file_name(encoding, task)}.json"
+    try:
+        record = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise CheckpointError(f"{path.name} is missing from {path.parent}; {_again(encoding, task)}") from None
+    except OSError as error:
+        raise CheckpointError(f"{path.name} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise CheckpointError(f"{path.name} is damaged: it is not JSON; {_again(encoding, task)}") from None
+    if not isinstance(record, dict) or not _KEYS <= set(record) or not isinstance(record["recipe"], dict):
+        raise CheckpointError(f"{path.name} is not the record of a checkpoint; {_again(encoding, task)}")
+    if (record["encoding"], record["task"]) != (encoding, task):
+        raise CheckpointError(f"{path.name} is the record of another model ({record['encoding']}, {record['task']})")
+    return record
+
+
+def _again(encoding, task):
+    extra = "" if task == "text" else f" --task {task}"
+    return f"to train it again: python -m posviz.lab train --encoding {encoding}{extra} --force"
+
+
+def save_state(path, tensors, notes):
+    """What a training needs to go on, as one safetensors file; `notes` is a dict that JSON can hold."""
+    write(path, safetensors.torch.save(tensors, metadata={"posviz": json.dumps(notes)}))
+
+
+def load_state(path):
+    """The tensors and notes of save_state, or None if there is no usable file."""
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            return {key: file.get_tensor(key) for key in file.keys()}, json.loads(file.metadata()["posviz"])
+    except (OSError, safetensors.SafetensorError, KeyError, TypeError, ValueError):
+        return None

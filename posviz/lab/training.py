@@ -1,0 +1,253 @@
+"""The recipe, and the loop that follows it: the same for every encoding, down to the batches.
+
+Why these numbers (all measured): see RECIPES below.
+"""
+
+import math
+import signal
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch.nn import functional
+
+from posviz._checks import count
+from posviz.lab import data, encodings, storage
+from posviz.lab.model import Adapter, LanguageModel
+from posviz.lab.progress import Progress
+
+
+@dataclass(frozen=True)
+class Recipe:
+    width: int = 64
+    layers: int = 4
+    heads: int = 4
+    length: int = 128             # tokens in a training text, T
+    batch: int = 16
+    steps: int = 800
+    learning_rate: float = 4e-3   # after the warm-up; falls along a cosine to `final` of it
+    warm_up: float = 0.05         # share of the steps
+    final: float = 0.05
+    betas: tuple = (0.9, 0.95)    # AdamW
+    weight_decay: float = 0.1     # on the matrices of the model, not on norms and not on encodings
+    clip: float = 1.0             # largest gradient norm
+    curriculum: float = 0.0       # copy task: share of the steps until the longest period is reached
+
+
+RECIPES = {
+    "text": Recipe(),
+    "copy": Recipe(layers=2),
+}
+
+
+class Run:
+    """One training: model, optimizer, step number and the loss of every step so far."""
+
+    def __init__(self, model, task, recipe, seed):
+        self.model, self.recipe, self.seed = model.train().requires_grad_(True), recipe, seed
+        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.model.to(self.device)
+        more = {"steps_to_longest": int(recipe.curriculum * recipe.steps)} if task == "copy" else {}
+        self.batches = data.TASKS[task](recipe.length, recipe.batch, seed, **more)
+        self.named = dict(self.model.named_parameters())
+        decayed = [p for name, p in self.named.items() if p.ndim == 2 and not name.startswith("encoding.")]
+        others = [p for p in self.named.values() if not any(p is d for d in decayed)]
+        self.optimizer = torch.optim.AdamW(
+            [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}],
+            lr=recipe.learning_rate,
+            betas=recipe.betas,
+        )
+        self.step, self.losses = 0, []
+
+    def learning_rate(self):
+        done, recipe = self.step / self.recipe.steps, self.recipe
+        rise = min(1.0, (self.step + 1) / max(1.0, recipe.warm_up * recipe.steps))
+        fall = recipe.final + (1 - recipe.final) * (1 + math.cos(math.pi * done)) / 2
+        return recipe.learning_rate * rise * fall
+
+    def advance(self):
+        """One training step."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate()
+        tokens, weight = self.batches(self.step)
+        tokens = tokens.to(self.device)
+        logits = self.model(tokens[:, :-1])
+        losses = functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="none")
+        if weight is None:
+            loss = losses.mean()
+        else:
+            weight = weight.to(self.device).flatten()
+            loss = (losses * weight).sum() / weight.sum()
+        value = loss.item()
+        if not math.isfinite(value):
+            raise FloatingPointError(f"the loss is {value} at step {self.step + 1}: the encoding gives too large numbers")
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
+        self.optimizer.step()
+        self.step += 1
+        self.losses.append(value)
+
+    def final_loss(self):
+        """Mean training loss of the last 50 steps, nats a token."""
+        last = self.losses[-50:]
+        return sum(last) / len(last)
+
+    def state(self):
+        """Everything needed to go on, as tensors and as notes."""
+        tensors = {f"model.{name}": value.detach().cpu().contiguous() for name, value in self.named.items()}
+        for name, parameter in self.named.items():
+            for key, value in self.optimizer.state[parameter].items():
+                tensors[f"{key}.{name}"] = value.detach().cpu().contiguous()
+        return tensors, {"step": self.step, "losses": self.losses, **self.identity()}
+
+    def identity(self):
+        return {"recipe": {**asdict(self.recipe), "betas": list(self.recipe.betas)}, "seed": self.seed}
+
+    def restore(self, tensors, notes):
+        """Go on from state(); False if that was another training."""
+        if any(notes.get(key) != value for key, value in self.identity().items()):
+            return False
+        with torch.no_grad():
+            for name, parameter in self.named.items():
+                parameter.copy_(tensors[f"model.{name}"])
+                self.optimizer.state[parameter] = {
+                    "step": tensors[f"step.{name}"],
+                    **{key: tensors[f"{key}.{name}"].to(parameter.device) for key in ("exp_avg", "exp_avg_sq")},
+                }
+        self.step, self.losses = notes["step"], list(notes["losses"])
+        return True
+
+    def finished(self):
+        """The model, ready for the measurements."""
+        return self.model.to("cpu").eval().requires_grad_(False)
+
+
+def train(encoding, steps=400, seed=1, task="text"):
+    """Train a model with this encoding: a name, or an object of your own with embed, rotate and bias as you need them.
+
+    Same data, same batches and same recipe as the shipped models; only the number of steps is yours. Shows progress
+    and the loss curve. Interrupt it whenever you like: what is trained so far is returned. To train it further, hand
+    the returned model back: train(model) goes on to its last step, train(model, steps) to this one.
+
+    Returns a model that every function of the lab accepts; model.losses holds the loss of every step.
+    Raises TypeError or ValueError for an encoding that does not fit, before any training.
+    """
+    if isinstance(encoding, LanguageModel):
+        run = getattr(encoding, "run", None)
+        if run is None:
+            raise TypeError("this model was loaded, not trained here: its optimizer is not at hand to go on with")
+        run.model.train().requires_grad_(True).to(run.device)
+    else:
+        recipe = _with_steps(RECIPES[task], steps)
+        shape = {key: getattr(recipe, key) for key in ("width", "layers", "heads", "length")}
+        seed = count(seed, "seed", least=0)
+        if isinstance(encoding, str):
+            model = storage.blank(encoding, task, seed, **shape)
+        else:
+            model = LanguageModel(encoding, vocabulary=data.TASKS[task].vocabulary, seed=seed, **shape)
+        check(model)
+        run = Run(model, task, recipe, seed)
+    name = encoding if isinstance(encoding, str) else _name(run.model)
+    with Progress(f"training {name}", run.recipe.steps) as bar:
+        try:
+            while run.step < run.recipe.steps:
+                run.advance()
+                bar.update(run.step, f"loss {run.losses[-1]:.2f}", run.losses)
+        except KeyboardInterrupt:
+            print(f"Interrupted after {run.step} of {run.recipe.steps} steps. The model is usable; train(model) goes on.")
+        if run.losses:
+            bar.finish(f"{name}: {run.step} steps, loss {run.final_loss():.3f} nats a token", run.losses)
+    model = run.finished()
+    model.run, model.losses = run, run.losses
+    model.record = {"encoding": name, "task": task, "seed": run.seed}
+    return model
+
+
+def _with_steps(recipe, steps):
+    return Recipe(**{**asdict(recipe), "steps": count(steps, "steps")})
+
+
+def _name(model):
+    encoding = model.encoding.given if isinstance(model.encoding, Adapter) else model.encoding
+    return type(encoding).__name__
+
+
+@torch.no_grad()
+def check(model):
+    """Raise ValueError if the encoding returns wrong shapes or NaN, or lets a prediction see later tokens."""
+    n = model.length
+    tokens = torch.randint(model.shape["vocabulary"], (2, n), generator=torch.Generator().manual_seed(0))
+    encoding = model.encoding if isinstance(model.encoding, Adapter) else Adapter(model.encoding)
+    for length in (n, n // 2 + 1):
+        logits = model(tokens[:, :length], encoding=encoding)
+        if not logits.isfinite().all():
+            raise ValueError("the encoding makes NaN or infinite predictions: look for a division by 0 or log of 0")
+    other = tokens.clone()
+    other[:, n // 2 :] = (other[:, n // 2 :] + 1) % model.shape["vocabulary"]
+    before, after = (model(t, encoding=encoding)[:, : n // 2] for t in (tokens, other))
+    if not torch.allclose(before, after, atol=1e-4):
+        raise ValueError(
+            "the encoding looks at the future: changing later tokens changes an earlier prediction. "
+            "A position's vectors may depend on that position and earlier ones only"
+        )
+
+
+# ------------------------------------------------------------------ from the command line
+
+
+def train_to_file(encoding, task, seed, folder, command, force=False, steps=None, every=10.0):
+    """Train one model and write it, saving the state every so many seconds; returns its record.
+
+    Goes on where an interrupted training stopped. Raises FileExistsError for a finished one unless `force`.
+    """
+    recipe = RECIPES[task] if steps is None else _with_steps(RECIPES[task], steps)
+    folder = Path(folder)
+    path = folder / storage.file_name(encoding, task)
+    if not force:
+        try:
+            storage.load(encoding, task, folder)
+        except storage.CheckpointError:
+            pass
+        else:
+            raise FileExistsError(f"{path.name} is trained already; --force trains it again")
+    partial = path.with_suffix(".partial")
+    storage.write(partial.with_suffix(".probe"), b"posviz")  # a folder that cannot be written is found out now
+    partial.with_suffix(".probe").unlink()
+    shape = {key: getattr(recipe, key) for key in ("width", "layers", "heads", "length")}
+    run = Run(storage.blank(encoding, task, seed, **shape), task, recipe, seed)
+    saved = storage.load_state(partial)
+    resumed = bool(saved and run.restore(*saved))
+    begin = last = time.monotonic()
+    with Progress(f"{path.name}, seed {seed}" + resumed * f", resumed at {run.step}", recipe.steps) as bar:
+        try:
+            while run.step < recipe.steps:
+                run.advance()
+                bar.update(run.step, f"loss {run.losses[-1]:.3f}")
+                if time.monotonic() - last > every:
+                    storage.save_state(partial, *run.state())
+                    last = time.monotonic()
+        except KeyboardInterrupt:
+            previous = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not lose it after all
+            storage.save_state(partial, *run.state())
+            signal.signal(signal.SIGINT, previous)
+            raise
+    record = {
+        "encoding": encoding,
+        "task": task,
+        "seed": seed,
+        **run.identity(),
+        "parameters": sum(p.numel() for p in run.model.parameters()),
+        "training_text": data.describe_training_text() if task == "text" else "random symbols, made from the seed",
+        "torch": torch.__version__,
+        "device": run.device,
+        "seconds": round(time.monotonic() - begin, 1),
+        "final_loss": round(run.final_loss(), 6),
+        "losses": [round(sum(run.losses[i : i + 20]) / len(run.losses[i : i + 20]), 4)
+                   for i in range(0, len(run.losses), 20)],
+        "command": command,
+    }  # fmt: skip
+    record = storage.save(run.finished(), record, folder)
+    partial.unlink(missing_ok=True)
+    return record
