@@ -30,9 +30,12 @@ def new_figure():
     return figure
 
 
+@pytest.mark.parametrize("library", ["zlib", "isal"])
 @pytest.mark.parametrize("level", [1, 3, 9])
 @pytest.mark.parametrize("shape", [(1, 1), (7, 3), (100, 257)])
-def test_png_is_lossless(shape, level):
+def test_png_is_lossless_with_either_library(shape, level, library, monkeypatch):
+    isal_zlib = pytest.importorskip("isal.isal_zlib")
+    monkeypatch.setattr(frames, "isal_zlib", isal_zlib if library == "isal" else None)
     pixels = np.random.default_rng(0).integers(0, 256, (*shape, 4)).astype(np.uint8)
     read = Image.open(io.BytesIO(frames.png(pixels, level)))
     assert read.mode == "RGBA" and np.array_equal(np.asarray(read), pixels)
