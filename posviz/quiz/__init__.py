@@ -67,9 +67,9 @@ def number(id, expected, *, within, right, wrong, otherwise):
         return given.shape == np.shape(value) and bool((np.abs(given - np.asarray(value, float)) <= within).all())
 
     def hint(answer):
-        given = _array(answer).shape
-        if given != shape and np.size(answer) != np.size(expected):
-            return f"The answer has shape {given}; what is asked for has shape {shape}."
+        given = _array(answer)
+        if given.size != np.size(expected):
+            return f"The answer has shape {given.shape}; what is asked for has shape {shape}."
         return otherwise
 
     return Exercise(id, expected, right, tuple(wrong), hint, compare)
