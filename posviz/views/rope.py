@@ -1,0 +1,233 @@
+"""The pictures of chapter 5: a turning pair, the wall of dials, the matrix, the score by distance, the angles seen."""
+
+import numpy as np
+
+from posviz import rope_frequencies, rope_matrix, style
+from posviz.views.base import Choice, PowersOfTen, Range, Steps, Toggle, View
+
+TURN = 2 * np.pi
+
+
+class TurningPair(View):
+    """Which part of the two positions does the score see? The query starts at (1, 0), the key at (0.6, 0.8)."""
+
+    title = "A query and a key turn with their positions"
+    size = (9, 4)
+    controls = [
+        Steps("m", 0, 40, default=3, unit="tokens", label="query position m"),
+        Steps("n", 0, 40, default=1, unit="tokens", label="key position n"),
+        Range("theta", 0.0, 1.0, 0.05, default=0.3, unit="radians a token", label="speed θ"),
+        Toggle("together", label="move m and n together"),
+    ]
+
+    def draw(self, figure):
+        circle, curve = figure.subplots(1, 2, width_ratios=[2, 3])
+        rim = np.linspace(0, TURN, 181)
+        circle.plot(np.cos(rim), np.sin(rim), **style.reference)
+        circle.set(xlim=(-1.4, 1.4), ylim=(-1.2, 1.6), xticks=[-1, 0, 1], yticks=[-1, 0, 1],
+                   xlabel="first feature", ylabel="second feature", aspect="equal")
+        for x, y in [(1, 0), (0.6, 0.8)]:                              # where the two start
+            circle.plot([0, x], [0, y], **style.reference | {"linestyle": "-"}, marker="o", markevery=[1], markersize=5)
+        end = {"markevery": [1], "markersize": 9}
+        (self.angle_between,) = circle.plot([], [], **style.line(4))
+        (self.key,) = circle.plot([], [], **style.line(1), **end, marker="s", label="key")
+        (self.query,) = circle.plot([], [], **style.line(0), **end, marker="o", label="query")
+        circle.legend(loc="upper center", ncols=2, frameon=False, columnspacing=1.0, borderaxespad=0, reverse=True)
+        curve.axhline(0, **style.reference)
+        curve.axvline(0, **style.reference)
+        curve.set(xlim=(-42, 42), ylim=(-1.12, 1.12), yticks=[-1, -0.5, 0, 0.5, 1],
+                  xlabel="distance m − n (tokens)", ylabel="score q · k")
+        (self.score,) = curve.plot([], [], **style.line(0) | {"linewidth": 1.6})
+        (self.here,) = curve.plot([], [], **style.marker(3) | {"markersize": 10})
+
+    def update(self, m, n, theta, together):
+        start = np.arctan2(0.8, 0.6)                                   # where the key points before any turn
+        query, key = m * theta, start + n * theta
+        between = np.linspace(key, key + (query - key + np.pi) % TURN - np.pi, 60)   # the short way round
+        distance = np.linspace(-40, 40, 1201)
+        score = np.cos(query - key)
+        self.query.set_data([0, np.cos(query)], [0, np.sin(query)])
+        self.key.set_data([0, np.cos(key)], [0, np.sin(key)])
+        self.angle_between.set_data(0.3 * np.cos(between), 0.3 * np.sin(between))
+        self.score.set_data(distance, np.cos(distance * theta - start))
+        self.here.set_data([m - n], [score])
+        turned = f"Query at {m} (turned by {query:.2f} rad), key at {n} (by {n * theta:.2f})"
+        if together:
+            return f"{turned}. They move together: the distance stays {m - n}, so the score stays {score:+.3f}."
+        return f"{turned}: at distance {m - n} and speed {theta:.2f} the score is {score:+.3f}."
+
+
+class ClockWall(View):
+    """How fast does each pair turn? Every dial is one pair; its hand stands at (position × frequency)."""
+
+    title = "All pairs of a head as dials"
+    size = (9, 3.2)
+    controls = [
+        Steps("position", 0, 4096, default=100, unit="tokens"),
+        Steps("dim", 8, 128, step=8, default=128, unit="features", label="head dimension d"),
+        PowersOfTen("base", 2, 7, default=4),
+    ]
+
+    def draw(self, figure):
+        axes = figure.subplots()
+        axes.set(xlim=(0, 16), ylim=(0, 4), aspect="equal")
+        axes.axis("off")
+        axes.set_title("One dial a pair, the fastest at the top left")
+        (self.rims,) = axes.plot([], [], **style.reference | {"linestyle": "-"})
+        (self.round,) = axes.plot([], [], color="#222222", linewidth=2.6, label="has come round")
+        (self.arcs,) = axes.plot([], [], color=style.COLORS[1], linewidth=5, solid_capstyle="butt",
+                                 label="turned so far, not yet round")
+        (self.hands,) = axes.plot([], [], color=style.COLORS[0], linewidth=2.4, label="hand")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3, frameon=False, columnspacing=1.2)
+
+    def update(self, position, dim, base):
+        angles = position * rope_frequencies(dim, base)
+        columns, pitch = _grid(len(angles))
+        row, column = np.divmod(np.arange(len(angles)), columns)
+        x, y = (column + 0.5) * pitch, 4 - (row + 0.5) * pitch
+        done = angles >= TURN
+        ends = np.where(done, 0, angles)
+        self.rims.set_data(_arcs(x, y, 0.42 * pitch, np.full(len(angles), TURN)))
+        self.round.set_data(_arcs(x[done], y[done], 0.42 * pitch, np.full(done.sum(), TURN)))
+        self.arcs.set_data(_arcs(x[~done], y[~done], 0.42 * pitch, ends[~done]))
+        tip_x, tip_y = x + 0.34 * pitch * np.cos(angles), y + 0.34 * pitch * np.sin(angles)
+        gap = np.full(len(angles), np.nan)
+        self.hands.set_data(np.stack([x, tip_x, gap], 1).ravel(), np.stack([y, tip_y, gap], 1).ravel())
+        return (f"Position {position:,}, base {base:,.0f}: {done.sum()} of {len(angles)} pairs have come round at least once. "
+                f"The fastest has made {_part(angles[0] / TURN)} turns, the slowest {_part(angles[-1] / TURN)}.")
+
+
+class RotationMatrix(View):
+    """What does the matrix of one position look like, and which pairs has it turned?"""
+
+    title = "The rotation matrix of one position"
+    size = (9, 4.2)
+    controls = [
+        Steps("position", 0, 1000, default=5, unit="tokens"),
+        Steps("dim", 2, 32, step=2, default=8, unit="features", label="head dimension d"),
+        PowersOfTen("base", 2, 7, default=4),
+        Choice("layout", ["interleaved", "half"]),
+    ]
+
+    def draw(self, figure):
+        left, right = figure.subplots(1, 2, width_ratios=[1, 1])
+        self.matrix = left.imshow(np.eye(2), vmin=-1, vmax=1, cmap=style.DIVERGING, interpolation="nearest",
+                                  extent=(0, 1, 1, 0))                 # the same field for every dim: no tick moves
+        left.set(xticks=[], yticks=[], xlabel="feature before (0 … d − 1)", ylabel="feature after (d − 1 … 0)")
+        figure.colorbar(self.matrix, ax=left, ticks=[-1, 0, 1], label="entry")
+        (self.angles,) = right.plot([], [], **style.marker(0))
+        right.set(xlim=(-0.5, 15.5), xticks=range(0, 16, 3), ylim=(-0.3, TURN + 0.3), xlabel="pair i", ylabel="angle within one turn (rad)",
+                  yticks=[0, np.pi / 2, np.pi, 3 * np.pi / 2, TURN], yticklabels=["0", "π/2", "π", "3π/2", "2π"])
+        right.grid(axis="y", color="#D0D0D0", linewidth=0.8)
+        right.set_axisbelow(True)
+
+    def update(self, position, dim, base, layout):
+        matrix = rope_matrix(position, dim, base)
+        order = np.arange(dim) if layout == "interleaved" else np.r_[0:dim:2, 1:dim:2]   # evens, then odds
+        angles = position * rope_frequencies(dim, base)
+        same_pair = rope_matrix(1, dim)[order][:, order] != 0
+        self.matrix.set_data(np.ma.masked_array(matrix[order][:, order], ~same_pair))
+        self.angles.set_data(np.arange(dim // 2), angles % TURN)
+        partner = 1 if layout == "interleaved" else dim // 2
+        return (f"Position {position:,}, base {base:,.0f}, {layout}: {dim * dim - 2 * dim} of {dim * dim} entries are always 0 (left blank). "
+                f"Feature 0 is turned with feature {partner}, by {angles[0]:.0f} rad; the slowest pair by {angles[-1]:.3g} rad.")
+
+
+class ScoreByDistance(View):
+    """Does a RoPE score fade with distance? It depends on q and k."""
+
+    title = "Score against distance"
+    size = (9, 4)
+    controls = [
+        Choice("vectors", ["equal", "random", "aimed at 100"]),
+        Steps("dim", 16, 256, step=8, default=128, unit="features", label="head dimension d"),
+        PowersOfTen("base", 2, 7, default=4),
+    ]
+
+    def draw(self, figure):
+        axes = figure.subplots()
+        axes.set(xlim=(-15, 1015), ylim=(-1.05, 1.35), yticks=[-1, -0.5, 0, 0.5, 1],
+                 xlabel="distance m − n (tokens)", ylabel="score ÷ largest possible")
+        axes.axhline(0, **style.reference)
+        (self.curve,) = axes.plot([], [], **style.line(0) | {"linewidth": 1.6}, label="score")
+        (self.largest,) = axes.plot([], [], **style.marker(1) | {"markersize": 10}, label="where it is largest")
+        axes.legend(loc="upper right", ncols=2, frameon=False)
+
+    def update(self, vectors, dim, base):
+        distance = np.arange(1001)
+        frequencies = rope_frequencies(dim, base)
+        pairs = _pair_products(vectors, frequencies)
+        angles = np.outer(distance, frequencies)
+        score = (np.cos(angles) @ pairs.real - np.sin(angles) @ pairs.imag) / np.abs(pairs).sum()
+        top = int(score.argmax())
+        self.curve.set_data(distance, score)
+        self.largest.set_data([top], [score[top]])
+        near, far = np.abs(score[:50]).mean(), np.abs(score[-50:]).mean()
+        words = {"equal": "Equal vectors", "random": "Random vectors", "aimed at 100": "Vectors aimed at 100"}[vectors]
+        return (f"{words}, d = {dim}, base {base:,.0f}: the score is largest at distance {top} ({score[top]:.2f}). "
+                f"Its mean size is {near:.2f} over the nearest 50 distances and {far:.2f} over the farthest 50.")
+
+
+class AnglesSeen(View):
+    """Which angles does a longer text ask for that training never showed? A head of 128 features, 64 pairs."""
+
+    title = "Angles seen in training, angles met in use"
+    size = (9, 4.2)
+    controls = [
+        Steps("trained", 512, 8192, step=512, default=2048, unit="tokens", label="trained length"),
+        Steps("used", 512, 32768, step=512, default=8192, unit="tokens", label="used length"),
+        PowersOfTen("base", 3, 7, default=4),
+    ]
+
+    def draw(self, figure):
+        axes = figure.subplots()
+        axes.set(xlim=(-1, 64), ylim=(-0.04, 1.2), xlabel="pair i (0 is the fastest)", ylabel="part of the circle reached")
+        axes.axhline(1, **style.reference)
+        (self.unseen,) = axes.plot([], [], color=style.COLORS[1], linewidth=5, solid_capstyle="butt",
+                                   label="never seen in training")
+        (self.used,) = axes.plot([], [], **style.marker(1) | {"markersize": 6}, label="in use")
+        (self.trained,) = axes.plot([], [], **style.marker(0) | {"markersize": 6}, label="in training")
+        axes.legend(loc="upper center", ncols=3, frameon=False, borderaxespad=0.2, reverse=True)
+
+    def update(self, trained, used, base):
+        frequencies = rope_frequencies(128, base)
+        pair = np.arange(64)
+        seen = np.minimum((trained - 1) * frequencies / TURN, 1)
+        met = np.minimum((used - 1) * frequencies / TURN, 1)
+        new = met > seen
+        gap = np.full(new.sum(), np.nan)
+        self.trained.set_data(pair, seen)
+        self.used.set_data(pair, met)
+        self.unseen.set_data(np.stack([pair[new], pair[new], gap], 1).ravel(),
+                             np.stack([seen[new], met[new], gap], 1).ravel())
+        return (f"Trained on {trained:,} tokens, used on {used:,}, base {base:,.0f}: {new.sum()} of 64 pairs meet angles never seen in "
+                f"training. The slowest saw up to {(trained - 1) * frequencies[-1]:.3g} rad and now reaches {(used - 1) * frequencies[-1]:.3g} rad.")
+
+
+def _grid(dials):
+    """(columns, side of one cell) that makes `dials` cells largest in a field 16 wide and 4 high."""
+    sides = [(min(16 / -(-dials // rows), 4 / rows), -(-dials // rows)) for rows in range(1, 9)]
+    side, columns = max(sides)
+    return columns, side
+
+
+def _arcs(x, y, radius, angles):
+    """x and y data of one line that draws an arc from 0 to each angle round each centre, with gaps between."""
+    steps = angles[:, None] * np.linspace(0, 1, 41)
+    gap = np.full((len(angles), 1), np.nan)
+    return (np.hstack([x[:, None] + radius * np.cos(steps), gap]).ravel(),
+            np.hstack([y[:, None] + radius * np.sin(steps), gap]).ravel())
+
+
+def _part(turns):
+    return f"{turns:,.1f}" if turns >= 10 else f"{turns:.2g}"
+
+
+def _pair_products(vectors, frequencies):
+    """q times the conjugate of k, pair by pair, before any turn: complex of shape (pairs,)."""
+    if vectors == "equal":
+        return np.ones(len(frequencies), complex)
+    if vectors == "aimed at 100":
+        return np.exp(-100j * frequencies)
+    q, k = np.random.RandomState(5).normal(size=(2, 256))[:, :2 * len(frequencies)]
+    return (q[0::2] + 1j * q[1::2]) * (k[0::2] - 1j * k[1::2])
