@@ -15,8 +15,10 @@ from posviz import sinusoidal, wavelengths
         (4, 1, slice(None), [0.84147098, 0.54030231, 0.00999983, 0.99995000]),
         (4, 2, slice(None), [0.90929743, -0.41614684, 0.01999867, 0.99980001]),
         (4, 3, slice(None), [0.14112001, -0.98999250, 0.02999550, 0.99955003]),
-        (8, 1, slice(None), [0.84147098, 0.54030231, 0.09983342, 0.99500417, 0.00999983, 0.99995, 0.001, 0.9999995]),
-        (8, 5, slice(None), [-0.95892427, 0.28366219, 0.47942554, 0.87758256, 0.04997917, 0.99875026, 0.00499998, 0.9999875]),
+        (8, 1, slice(4), [0.84147098, 0.54030231, 0.09983342, 0.99500417]),
+        (8, 1, slice(4, 8), [0.00999983, 0.99995000, 0.00100000, 0.99999950]),
+        (8, 5, slice(4), [-0.95892427, 0.28366219, 0.47942554, 0.87758256]),
+        (8, 5, slice(4, 8), [0.04997917, 0.99875026, 0.00499998, 0.99998750]),
         (512, 1, slice(6), [0.84147098, 0.54030231, 0.82185619, 0.56969501, 0.80196180, 0.59737533]),
         (512, 10, slice(4), [-0.54402111, -0.83907153, -0.22002319, -0.97549464]),
         (512, 1000, slice(510, 512), [0.10347773, 0.99463177]),
@@ -29,8 +31,9 @@ def test_reference_vectors(dim, position, features, expected):
 @pytest.mark.parametrize(("dim", "base"), [(2, 10_000.0), (8, 10_000.0), (6, 100.0), (64, 5e5)])
 def test_table_equals_the_loop(dim, base):
     positions = [0, 1, 7, 511, 100_000]
-    np.testing.assert_allclose(sinusoidal(positions, dim, base), sinusoid_loop(positions, dim, base), rtol=0, atol=1e-10)
-    np.testing.assert_allclose(sinusoidal(positions[:4], dim, base), sinusoid_loop(positions[:4], dim, base), atol=1e-13)
+    found, expected = sinusoidal(positions, dim, base), sinusoid_loop(positions, dim, base)
+    np.testing.assert_allclose(found[:4], expected[:4], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(found[4], expected[4], rtol=0, atol=1e-10)  # 10^5 radians carry a rounding of 10^-11
 
 
 def test_concatenated_is_the_same_numbers_with_all_sines_first():
