@@ -124,12 +124,20 @@ class Explorer(ipywidgets.VBox):
         """Detach the controls and drop the figure; the picture shown stays."""
         for control in getattr(self, "controls", {}).values():
             control.unobserve_all()
-            control.close()
         self._layers = self._figure = self._drawn = None
         self._cache = OrderedDict()
-        for part in self.children:
-            part.close()
+        _close_below(self)
         super().close()
+
+
+def _close_below(widget):
+    """Close a widget's children, layout and style: each is a widget that would stay registered on its own."""
+    for child in getattr(widget, "children", ()):
+        _close_below(child)
+        child.close()
+    for part in ("layout", "style"):
+        if getattr(widget, part, None) is not None:
+            getattr(widget, part).close()
 
 
 def _paragraph(sentence):

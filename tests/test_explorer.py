@@ -173,6 +173,16 @@ def test_views_of_one_class_do_not_share_state():
     two.close()
 
 
+def test_two_pictures_linked_by_one_slider_stay_in_step():
+    one, two = Parabola().explorer(), Parabola().explorer()
+    ipywidgets.link((one.controls["power"], "value"), (two.controls["power"], "value"))
+    one.controls["power"].value = 4
+    two.controls["power"].value = 5
+    assert one.sentence == two.sentence and one.frames == two.frames == 3
+    one.close()
+    two.close()
+
+
 def test_a_closed_explorer_draws_no_more(explorer):
     control = explorer.controls["power"]
     explorer.close()
