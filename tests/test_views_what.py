@@ -1,0 +1,101 @@
+"""The pictures of chapter 1: what they show equals loops and published descriptions, at several states."""
+
+import re
+
+import numpy as np
+import pytest
+
+from posviz import views
+from posviz.views.what import KIND, METHODS, SEES, WHERE, WORDS, method_scores
+
+
+@pytest.mark.parametrize("start, inserted, query", [(0, 0, "the"), (4, 0, "bit"), (10, 3, "man"), (7, 2, "big")])
+def test_the_sliding_sentence_counts_positions_and_distances(start, inserted, query):
+    live, _, sentence = views.SlidingSentence().drawn(start=start, inserted=inserted, query=query)
+    text = [None] * start + ["the", "dog", "bit", "one", "big"] + ["old"] * inserted + ["man"]
+    places = [text.index(word) for word in WORDS]
+    distances = [text.index(query) - place for place in places]
+    assert live.now[0].get_ydata().tolist() == places
+    assert live.now[1].get_ydata().tolist() == distances
+    assert live.before[0].get_ydata().tolist() == [0, 1, 2, 3, 4, 5]
+    assert live.before[1].get_ydata().tolist() == [WORDS.index(query) - i for i in range(6)]
+    shown = {word.get_position()[0]: word.get_text() for word in live.words if word.get_visible()}
+    assert shown == {place: word for place, word in enumerate(text) if word}
+    assert live.chosen.get_xdata() == [text.index(query)]
+    assert [int(n) for n in re.findall(r"(?:the|dog|bit|one|big|man) (-?\d+)", sentence)] == distances
+    moved = sum(place != i for i, place in enumerate(places))
+    longer = sum(d != WORDS.index(query) - i for i, d in enumerate(distances))
+    assert f"{moved} of 6 positions and {longer} of 6 distances" in sentence
+    assert f"“{query}” stands at position {text.index(query)}." in sentence
+
+
+def test_moving_changes_positions_only_and_inserting_changes_distances_across_the_new_words():
+    view = views.SlidingSentence()
+    for query in WORDS:
+        assert "6 of 6 positions and 0 of 6 distances" in view.drawn(start=3, query=query)[2]
+        across = 5 if query == "man" else 1
+        assert f"1 of 6 positions and {across} of 6 distances" in view.drawn(start=0, inserted=2, query=query)[2]
+
+
+@pytest.mark.parametrize("method", ["learned table", "sinusoidal", "RoPE", "T5 bias", "ALiBi"])
+@pytest.mark.parametrize("start", [0, 1, 40, 120])
+def test_moved_scores_show_the_scores_and_their_change(method, start):
+    live, _, sentence = views.MovedScores().drawn(method=method, start=start)
+    scores, first = method_scores(method, start), method_scores(method, 0)
+    assert np.array_equal(live.scores.get_array(), scores)
+    assert np.array_equal(live.change.get_array(), scores - first)
+    stays = start == 0 or METHODS[method][1] == "distance only"
+    assert np.allclose(scores, first, atol=1e-12) == stays
+    if start:
+        assert f"is {np.abs(scores - first).max():.2f}:" in sentence
+        assert ("only the distance" in sentence) == stays
+    else:
+        assert "every change is 0" in sentence
+
+
+def test_the_scores_of_two_methods_equal_loops():
+    draw = np.random.RandomState(1)
+    x, w_q, w_k = 1.3 * draw.normal(size=(8, 16)), draw.normal(size=(16, 16)) / 4, draw.normal(size=(16, 16)) / 4
+    for m in range(8):
+        for n in range(8):
+            plain = (x[m] @ w_q) @ (x[n] @ w_k) / 4
+            assert method_scores("ALiBi", 33)[m, n] == pytest.approx(plain - 0.5 * abs(m - n))
+            turned = 0.0
+            for i in range(8):
+                angle = (m - n) * 10000 ** (-2 * i / 16)
+                a, b = (x[m] @ w_q)[2 * i:2 * i + 2], (x[n] @ w_k)[2 * i:2 * i + 2]
+                turned += (a @ b * np.cos(angle) + (a[0] * b[1] - a[1] * b[0]) * np.sin(angle)) / 4
+            assert method_scores("RoPE", 33)[m, n] == pytest.approx(turned, abs=1e-9)
+
+
+def test_the_methods_stand_where_the_papers_put_them():
+    sorted_by_hand = {                                        # BERT, Vaswani, Dai, Raffel, He, Su, Press
+        "learned table": ("input", "both positions", "learned"),
+        "sinusoidal": ("input", "both positions", "fixed"),
+        "Transformer-XL": ("scores", "distance only", "learned"),
+        "T5 bias": ("scores", "distance only", "learned"),
+        "DeBERTa": ("scores", "distance only", "learned"),
+        "RoPE": ("queries and keys", "distance only", "fixed"),
+        "ALiBi": ("scores", "distance only", "fixed"),
+    }
+    assert {method: tuple(place[:3]) for method, place in METHODS.items()} == sorted_by_hand
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_exactly_one_box_is_right_for_each_method(method):
+    live = views.SortTheMethods().drawn()[0]
+    right = []
+    for row, where in enumerate(WHERE):
+        for half, sees in enumerate(SEES):
+            for side, kind in enumerate(KIND):
+                sentence = live.update(method=method, where=where, sees=sees, kind=kind)
+                matches = sum(a == b for a, b in zip((where, sees, kind), METHODS[method]))
+                assert live.box.get_xy() == (2 * half + side, row)
+                assert live.name.get_position() == (2 * half + side + 0.5, row + 0.35)
+                assert live.name.get_text() == method
+                assert live.right.get_visible() == (matches == 3) != live.wrong.get_visible()
+                assert ("All three are right" if matches == 3 else f"{matches} of 3 right") in sentence
+                assert ("where it enters" in sentence) == (where != METHODS[method][0])
+                assert ("fixed or learned" in sentence) == (kind != METHODS[method][2])
+                right += [(where, sees, kind)] * (matches == 3)
+    assert len(right) == 1
