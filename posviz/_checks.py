@@ -5,7 +5,6 @@ import operator
 import reprlib
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_torch_array
 
 # ------------------------------------------------------------------ single numbers and names
 
@@ -74,6 +73,48 @@ def one_of(value, name, choices):
     return value
 
 
+# ------------------------------------------------------------------ NumPy or torch
+
+
+def is_tensor(value):
+    """Whether `value` is a torch tensor, found out without importing torch."""
+    return any((kind.__module__, kind.__name__) == ("torch", "Tensor") for kind in type(value).__mro__)
+
+
+def namespace(array):
+    """The array-API view of NumPy or torch, so that a formula is written once for both."""
+    if is_tensor(array):
+        import array_api_compat.torch as xp
+    else:
+        import array_api_compat.numpy as xp
+    return xp
+
+
+def beside(x, values, dtype=None):
+    """`values` (NumPy or torch, gradients kept) as the kind and device of array `x`, in `dtype` or their own."""
+    if not is_tensor(x):
+        return (array := _numpy(values, "values")).astype(dtype or array.dtype, copy=False)
+    if not is_tensor(values):
+        values = namespace(x).from_numpy(np.array(values))  # a copy: torch takes no negative strides
+    return values.to(device=x.device, dtype=dtype)
+
+
+def working_dtype(xp, dtype):
+    """The dtype to compute in: float32 for 16-bit floats, otherwise `dtype` itself."""
+    return xp.float32 if xp.finfo(dtype).bits < 32 else dtype
+
+
+def _numpy(values, name):
+    """`values` as a NumPy array, from a list, a NumPy array or a torch tensor on any device."""
+    if is_tensor(values):
+        values = values.detach().cpu()
+        values = (values.double() if values.is_floating_point() else values).numpy()
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must be a rectangular array of numbers; got {reprlib.repr(values)}") from None
+
+
 # ------------------------------------------------------------------ arrays
 
 
@@ -112,13 +153,10 @@ def positives(values, name):
 
 
 def real_array(values, name):
-    """(namespace, array): NumPy or torch floats as they are; integers and lists become float64.
-
-    The namespace is the array-API view of NumPy or torch, so that a formula is written once for both.
-    """
-    if not is_torch_array(values):
+    """(namespace, array): NumPy or torch floats as they are; integers and lists become float64."""
+    if not is_tensor(values):
         values = _numpy(values, name)
-    xp = array_namespace(values)
+    xp = namespace(values)
     if xp.isdtype(values.dtype, "integral"):
         values = xp.astype(values, xp.float64)
     if not xp.isdtype(values.dtype, "real floating"):
@@ -147,29 +185,3 @@ def same_kind(**arrays):
     if len(set(widths.values())) > 1:
         raise ValueError(f"the last axes must be equal; got {', '.join(f'{n} {w}' for n, w in widths.items())}")
     return xp, [xp.astype(array, dtype, copy=False) for _, array in found.values()]
-
-
-def beside(x, values, dtype=None):
-    """`values` (NumPy or torch, gradients kept) as the kind and device of array `x`, in `dtype` or their own."""
-    if is_torch_array(x) and is_torch_array(values):
-        return values.to(device=x.device, dtype=dtype)
-    xp = array_namespace(x)
-    if is_torch_array(values):
-        values = _numpy(values, "values")
-    return xp.asarray(np.ascontiguousarray(values).reshape(np.shape(values)), dtype=dtype, device=device(x))
-
-
-def working_dtype(xp, dtype):
-    """The dtype to compute in: float32 for 16-bit floats, otherwise `dtype` itself."""
-    return xp.float32 if xp.finfo(dtype).bits < 32 else dtype
-
-
-def _numpy(values, name):
-    """`values` as a NumPy array, from a list, a NumPy array or a torch tensor on any device."""
-    if is_torch_array(values):
-        values = values.detach().cpu()
-        values = (values.double() if values.is_floating_point() else values).numpy()
-    try:
-        return np.asarray(values)
-    except ValueError:
-        raise ValueError(f"{name} must be a rectangular array of numbers; got {reprlib.repr(values)}") from None

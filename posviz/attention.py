@@ -1,9 +1,8 @@
 """Attention weights: where every positional encoding ends up (chapter 2)."""
 
 import numpy as np
-from array_api_compat import is_torch_array
 
-from ._checks import beside, positives, real, real_array, same_kind, working_dtype
+from ._checks import beside, is_tensor, positives, real, real_array, same_kind, working_dtype
 
 
 def softmax(scores, mask=None):
@@ -89,7 +88,7 @@ def attention_entropy(weights):
 
 def _visible(mask, scores):
     """The mask beside scores, checked."""
-    mask = mask if is_torch_array(mask) else np.asarray(mask)
+    mask = mask if is_tensor(mask) else np.asarray(mask)
     if str(mask.dtype).rpartition(".")[2] != "bool":
         raise TypeError(f"mask must be boolean, True = visible; got {mask.dtype}")
     return _fitting(beside(scores, mask), "mask", scores)

@@ -2,9 +2,8 @@
 
 
 import numpy as np
-from array_api_compat import array_namespace, is_torch_array
 
-from ._checks import beside, count, even, positives, whole_numbers
+from ._checks import beside, count, even, is_tensor, namespace, positives, whole_numbers
 
 
 def alibi_slopes(heads):
@@ -62,7 +61,7 @@ def kerple_log_bias(distance, r1, r2):
     [0.0, -0.693147, -6.240276]
     """
     distance, r1, r2 = _kerple(distance, r1, r2)
-    return 0.0 - r1 * array_namespace(distance).log1p(r2 * distance)
+    return 0.0 - r1 * namespace(distance).log1p(r2 * distance)
 
 
 def kerple_power_bias(distance, r1, r2):
@@ -122,5 +121,5 @@ def _kerple(distance, r1, r2):
     """|distance|, r1 and r2, checked: float64 arrays, or tensors beside r1 or r2 if one of them is a tensor."""
     distance = np.abs(whole_numbers(distance, "distance")).astype(np.float64)
     checked = [distance, positives(r1, "r1"), positives(r2, "r2")]
-    tensor = next((r for r in (r1, r2) if is_torch_array(r)), None)
+    tensor = next((r for r in (r1, r2) if is_tensor(r)), None)
     return checked if tensor is None else [beside(tensor, each, tensor.dtype) for each in (distance, r1, r2)]

@@ -1,9 +1,20 @@
 """Rotary position encoding: queries and keys are turned by an angle that grows with their position (chapter 5)."""
 
 import numpy as np
-from array_api_compat import array_namespace, is_torch_array
 
-from ._checks import beside, even, integer, one_of, positive, positives, real_array, whole_numbers, working_dtype
+from ._checks import (
+    beside,
+    even,
+    integer,
+    is_tensor,
+    namespace,
+    one_of,
+    positive,
+    positives,
+    real_array,
+    whole_numbers,
+    working_dtype,
+)
 
 LAYOUTS = ("interleaved", "half")
 
@@ -74,15 +85,13 @@ def rotation_table(positions, frequencies, x):
     Computed in float64 and cast last, to x's dtype (float32 if that has 16 bits), on x's device. Make it once
     and use it for many layers. Raises ValueError if positions do not broadcast to x.shape[:-1].
     """
-    xp = array_namespace(x)
-    if is_torch_array(x) and is_torch_array(positions) and xp.isdtype(positions.dtype, "integral"):
-        pass  # whole by its dtype, so nothing has to be read back from the device
-    else:
-        positions = whole_numbers(positions, "positions")
+    xp = namespace(x)
+    if not (is_tensor(x) and is_tensor(positions) and xp.isdtype(positions.dtype, "integral")):
+        positions = whole_numbers(positions, "positions")  # an integer tensor need not leave its device for that
     shape, rows = tuple(positions.shape), tuple(x.shape[:-1])
     if len(shape) > len(rows) or any(p not in (1, r) for p, r in zip(shape[::-1], rows[::-1])):
         raise ValueError(f"positions must broadcast to x.shape[:-1], {rows}; got shape {shape}")
-    home = x.cpu() if is_torch_array(x) and x.device.type == "mps" else x  # MPS has no float64
+    home = x.cpu() if is_tensor(x) and x.device.type == "mps" else x  # MPS has no float64
     angles = beside(home, positions, xp.float64)[..., None] * beside(home, frequencies, xp.float64)
     dtype = working_dtype(xp, x.dtype)
     return [beside(x, xp.astype(table, dtype, copy=False)) for table in (xp.cos(angles), xp.sin(angles))]
@@ -94,7 +103,7 @@ def rotate_pairs(x, cos, sin, layout="interleaved"):
     x: (..., sequence, dim); cos and sin: as `rotation_table` gives them. A table in float32 lifts 16-bit
     input to float32 for the arithmetic; the result is rounded once.
     """
-    xp = array_namespace(x)
+    xp = namespace(x)
     half = x.shape[-1] // 2
     if layout == "interleaved":
         a, b = x[..., 0::2], x[..., 1::2]
