@@ -15,7 +15,7 @@ class SlidingSentence(View):
     title = "A sentence slides along the text"
     size = (9, 4.8)
     controls = [
-        Steps("start", 0, 10, default=4, unit="tokens", label="text before the sentence"),
+        Steps("start", 0, 8, default=4, unit="tokens", label="text before the sentence"),
         Steps("inserted", 0, 3, unit="tokens", label='"old" added before "man"'),
         Choice("query", WORDS, default="bit", label="distances from"),
     ]
@@ -23,19 +23,19 @@ class SlidingSentence(View):
     def draw(self, figure):
         grid = figure.add_gridspec(2, 2, height_ratios=[1, 3])
         text, positions, distances = (figure.add_subplot(place) for place in (grid[0, :], grid[1, 0], grid[1, 1]))
-        text.set(xlim=(-0.6, 18.6), ylim=(-1, 1), yticks=[], xticks=range(0, 19), xlabel="position in the text")
+        text.set(xlim=(-0.6, 16.6), ylim=(-1, 1), yticks=[], xticks=range(17), xlabel="position in the text")
         text.spines["left"].set_visible(False)
-        (self.chosen,) = text.plot([], [], color="#FFD9B8", marker="s", markersize=31, linestyle="none")
+        self.chosen = text.add_patch(Rectangle((0, -0.8), 0.96, 1.6, facecolor="#FFD9B8"))
         self.words = [text.text(0, 0, word, ha="center", va="center") for word in (*WORDS[:-1], "old", "old", "old", "man")]
         self.before, self.now = [], []
         for axes in (positions, distances):
             axes.set(xlim=(-0.5, 5.5), xticks=range(6), xticklabels=WORDS)
-            (at_first,) = axes.plot([], [], **style.marker(4) | {"markerfacecolor": "none", "markersize": 14},
-                                    label="text begins here, no “old”")
+            (at_first,) = axes.plot([], [], **style.marker(4) | {"markerfacecolor": "none"}, label="text begins here, no “old”")
+            at_first.set_markersize(1.8 * at_first.get_markersize())
             (now,) = axes.plot([], [], **style.marker(0), label="now")
             self.before.append(at_first)
             self.now.append(now)
-        positions.set(ylim=(-1, 19.5), ylabel="position")
+        positions.set(ylim=(-1, 18), yticks=range(0, 17, 4), ylabel="position")
         distances.set(ylim=(-9, 9), yticks=range(-9, 10, 3), ylabel="distance, query − key")
         distances.axhline(0, **style.reference)
         positions.legend(loc="upper left", frameon=False, borderpad=0)
@@ -47,7 +47,7 @@ class SlidingSentence(View):
         for word, x, seen in zip(self.words, start + np.r_[:5, 5:8, 5 + inserted], np.arange(9) < 5 + inserted):
             word.set_x(x)
             word.set_visible(bool(seen) or word is self.words[-1])
-        self.chosen.set_data([place[at]], [0])
+        self.chosen.set_x(place[at] - 0.48)
         changed = []
         for index, (old, new) in enumerate([(first, place), (first[at] - first, place[at] - place)]):
             self.before[index].set_data(first, old)
@@ -138,7 +138,7 @@ class SortTheMethods(View):
                  yticklabels=WHERE, ylabel="where it enters", xlabel="fixed or learned")
         axes.tick_params(length=0)
         for x, sees in zip((1, 3), SEES):
-            axes.text(x, -0.08, f"the score sees: {sees}", ha="center", va="bottom")
+            axes.text(x, -0.08, f"sees {sees}", ha="center", va="bottom")
         for x in range(5):
             axes.axvline(x, color="#222222", linewidth=3 if x == 2 else 1)
         for y in range(4):

@@ -25,7 +25,7 @@ class ReorderedTokens(View):
         self.before = before.imshow(np.zeros((4, 4)), vmin=0, vmax=1, cmap=style.SEQUENTIAL, interpolation="nearest")
         self.after = after.imshow(np.zeros((4, 4)), vmin=0, vmax=1, cmap=style.SEQUENTIAL, interpolation="nearest")
         self.change = change.imshow(np.zeros((4, 4)), vmin=-1, vmax=1, cmap=style.DIVERGING, interpolation="nearest")
-        for axes, title in ((before, "first order"), (after, "chosen order"), (change, "change, token by token")):
+        for axes, title in ((before, "first order"), (after, "chosen order"), (change, "the change")):
             axes.set(xticks=range(4), yticks=range(4), xlabel="key", title=title)
             axes.set_xticklabels(WORDS, rotation=45, ha="right", rotation_mode="anchor")
             axes.set_yticklabels(WORDS)
