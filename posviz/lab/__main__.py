@@ -41,7 +41,7 @@ def main(arguments=None):
 
 def run_train(options):
     from posviz.lab.encodings import ENCODINGS
-    from posviz.lab.training import train_to_file
+    from posviz.lab.training import Finished, train_to_file
 
     names = list(ENCODINGS) if options.all else options.encoding
     unknown = [name for name in names if name not in ENCODINGS]
@@ -60,7 +60,7 @@ def run_train(options):
             record = train_to_file(
                 name, options.task, options.seed, options.folder, command, options.force, options.steps
             )
-        except FileExistsError as error:
+        except Finished as error:
             print(error, file=sys.stderr)
             status = status if options.all else 1
         else:

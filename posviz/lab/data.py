@@ -71,21 +71,17 @@ class CopyBatches:
     """The copy task: random symbols, repeated after `period` steps. From the second round on each can be copied.
 
     Nothing but the symbol `period` tokens back helps, so the task separates "uses far context" from "is not hurt
-    by it". The longest period grows during the first part of the training (a curriculum): short copies come first.
+    by it". Periods are 8 … length / 2.
     """
 
     vocabulary = 64
 
-    def __init__(self, length, batch, seed, shortest=8, steps_to_longest=0):
+    def __init__(self, length, batch, seed):
         self.length, self.batch, self.seed = length, batch, seed
-        self.shortest, self.longest, self.steps_to_longest = shortest, length // 2, steps_to_longest
 
     def __call__(self, step):
         draw = torch.Generator().manual_seed(self.seed * 1_000_003 + step)
-        longest = self.longest
-        if step < self.steps_to_longest:
-            longest = self.shortest + int((longest - self.shortest) * step / self.steps_to_longest)
-        period = torch.randint(self.shortest, longest + 1, (self.batch, 1), generator=draw)
+        period = torch.randint(8, self.length // 2 + 1, (self.batch, 1), generator=draw)
         tokens = copies(period, self.length + 1, draw)
         return tokens, (torch.arange(self.length) + 1 >= period).float()
 
@@ -99,7 +95,7 @@ def copies(period, length, draw):
 @functools.cache
 def evaluation_bytes():
     """The frozen evaluation text: this project's own code and prose, never trained on."""
-    return EVALUATION.read_bytes()
+    return EVALUATION.read_bytes().replace(b"\r\n", b"\n")  # git may have changed the line ends
 
 
 def crops(context=CONTEXT, tail=TAIL, number=CROPS):

@@ -1,6 +1,6 @@
 """The twelve encodings as small objects for the model. Their tables and biases are the public formulas of posviz.
 
-Each is made for one model shape (keywords width, heads, layers, length). What it learns are its nn.Parameters.
+Each is made for one model shape (keywords width, heads, layers, length, base). What it learns are its nn.Parameters.
 """
 
 import torch
@@ -9,7 +9,6 @@ from torch import nn
 import posviz
 from posviz.lab.model import Encoding, distances
 
-ROPE_BASE = 100.0  # not 10000: at 128 tokens only then do most pairs complete a turn, as they do in large models
 SINUSOID_SIZE = 0.1  # embeddings start with a spread of 0.05; a full-size sinusoid (0.7) would drown them
 SANDWICH_DIM = 128  # width of the sinusoids whose product is the Sandwich bias
 
@@ -123,7 +122,7 @@ class DeBERTa(Encoding):
 class RoPE(Encoding):
     """Su et al. 2021: queries and keys are rotated, one angle a pair of features and position."""
 
-    def __init__(self, *, width, heads, length, base=ROPE_BASE, **shape):
+    def __init__(self, *, width, heads, length, base=100.0, **shape):
         super().__init__()
         self.dim, self.base, self.length = width // heads, base, length
 

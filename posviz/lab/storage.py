@@ -9,6 +9,7 @@ import safetensors.torch
 import torch
 
 from posviz.lab import encodings
+from posviz.lab.data import TASKS
 from posviz.lab.model import LanguageModel
 
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
@@ -75,7 +76,7 @@ def load(encoding, task="text", folder=None):
         )
     try:
         shape = {key: record["recipe"][key] for key in ("width", "layers", "heads", "length")}
-        model = blank(encoding, task, record["seed"], **shape)
+        model = blank(encoding, task, record["seed"], shape, record["recipe"]["base"])
         model.load_state_dict({key: value.float() for key, value in safetensors.torch.load(data).items()})
     except (safetensors.SafetensorError, KeyError, TypeError, RuntimeError):
         raise CheckpointError(f"{path.name} does not hold the weights of a {encoding} model of this lab") from None
@@ -83,13 +84,10 @@ def load(encoding, task="text", folder=None):
     return model.eval().requires_grad_(False)
 
 
-def blank(encoding, task, seed, **shape):
-    """An untrained model for a named encoding."""
-    from posviz.lab.data import TASKS
-
-    return LanguageModel(
-        encodings.make(encoding, seed=seed, **shape), vocabulary=TASKS[task].vocabulary, seed=seed, **shape
-    )
+def blank(encoding, task, seed, shape, base=100.0):
+    """An untrained model for a named encoding; shape: width, layers, heads, length; base: of RoPE and xPos."""
+    made = encodings.make(encoding, seed=seed, base=base, **shape)
+    return LanguageModel(made, vocabulary=TASKS[task].vocabulary, seed=seed, **shape)
 
 
 def read_record(encoding, task="text", folder=None):

@@ -1,7 +1,4 @@
-"""The recipe, and the loop that follows it: the same for every encoding, down to the batches.
-
-Why these numbers (all measured): see RECIPES below.
-"""
+"""The recipe, and the loop that follows it: the same for every encoding, down to the batches."""
 
 import math
 import signal
@@ -18,11 +15,18 @@ from posviz.lab.model import Adapter, LanguageModel
 from posviz.lab.progress import Progress
 
 
+class Finished(Exception):
+    """Asked to train what is trained already."""
+
+
 @dataclass(frozen=True)
 class Recipe:
+    """Everything that decides a training, apart from the encoding and the seed."""
+
     width: int = 64
     layers: int = 4
     heads: int = 4
+    base: float = 100.0           # of RoPE and xPos
     length: int = 128             # tokens in a training text, T
     batch: int = 16
     steps: int = 800
@@ -32,12 +36,30 @@ class Recipe:
     betas: tuple = (0.9, 0.95)    # AdamW
     weight_decay: float = 0.1     # on the matrices of the model, not on norms and not on encodings
     clip: float = 1.0             # largest gradient norm
-    curriculum: float = 0.0       # copy task: share of the steps until the longest period is reached
+
+    def shape(self):
+        """The part that the model is made from; base belongs to the encoding."""
+        return {key: getattr(self, key) for key in ("width", "layers", "heads", "length")}
 
 
+# What was measured before these numbers were chosen (seed 1, ratios at 2, 4 and 8 times the trained length):
+#
+# Heads of the language models. RoPE with 4 heads of 16: training loss 1.484, ratios 1.28 1.52 1.76; with 2 heads of
+# 32: 1.503, ratios 1.20 1.48 1.68, and NTK and YaRN a little flatter (YaRN 1.14 instead of 1.26 at 8 times). Both
+# show the same; 4 heads were taken for the lower loss and because ALiBi, KERPLE and Sandwich live from having heads
+# of different reach (ALiBi with 4 heads: 1.00 1.00 1.00).
+# RoPE's base. With 10000 only 3 of the 8 pairs of a head of 16 complete a turn in 128 tokens, and NTK scaling, which
+# changes the other pairs, could not show what it shows in large models. With 100 it is 6 of 8, about the share of
+# LLaMA-2 (70 %).
+# Steps. 800 steps take about a minute on one core; the ratios are clear by then.
+#
+# The copy task with RoPE. 2 heads of 32, base 100, 1,500 steps, with a curriculum of growing periods: loss 2.85 and
+# 15 % copied right, so not learned. The same with base 10000 and no curriculum: loss 3.34 after 600 steps, 0.14 after
+# 900. To find the matching symbol the second layer needs pairs that hardly turn over 64 tokens, and base 100 leaves
+# it too few. ALiBi learns the task in 300 steps either way.
 RECIPES = {
     "text": Recipe(),
-    "copy": Recipe(layers=2),
+    "copy": Recipe(layers=2, heads=2, base=10_000.0, batch=24, steps=1500, learning_rate=3e-3),
 }
 
 
@@ -48,8 +70,7 @@ class Run:
         self.model, self.recipe, self.seed = model.train().requires_grad_(True), recipe, seed
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         self.model.to(self.device)
-        more = {"steps_to_longest": int(recipe.curriculum * recipe.steps)} if task == "copy" else {}
-        self.batches = data.TASKS[task](recipe.length, recipe.batch, seed, **more)
+        self.batches = data.TASKS[task](recipe.length, recipe.batch, seed)
         self.named = dict(self.model.named_parameters())
         decayed = [p for name, p in self.named.items() if p.ndim == 2 and not name.startswith("encoding.")]
         others = [p for p in self.named.values() if not any(p is d for d in decayed)]
@@ -141,12 +162,11 @@ def train(encoding, steps=400, seed=1, task="text"):
         run.model.train().requires_grad_(True).to(run.device)
     else:
         recipe = _with_steps(RECIPES[task], steps)
-        shape = {key: getattr(recipe, key) for key in ("width", "layers", "heads", "length")}
         seed = count(seed, "seed", least=0)
         if isinstance(encoding, str):
-            model = storage.blank(encoding, task, seed, **shape)
+            model = storage.blank(encoding, task, seed, recipe.shape(), recipe.base)
         else:
-            model = LanguageModel(encoding, vocabulary=data.TASKS[task].vocabulary, seed=seed, **shape)
+            model = LanguageModel(encoding, vocabulary=data.TASKS[task].vocabulary, seed=seed, **recipe.shape())
         check(model)
         run = Run(model, task, recipe, seed)
     name = encoding if isinstance(encoding, str) else _name(run.model)
@@ -200,7 +220,7 @@ def check(model):
 def train_to_file(encoding, task, seed, folder, command, force=False, steps=None, every=10.0):
     """Train one model and write it, saving the state every so many seconds; returns its record.
 
-    Goes on where an interrupted training stopped. Raises FileExistsError for a finished one unless `force`.
+    Goes on where an interrupted training stopped. Raises Finished for a finished one unless `force`.
     """
     recipe = RECIPES[task] if steps is None else _with_steps(RECIPES[task], steps)
     folder = Path(folder)
@@ -211,12 +231,11 @@ def train_to_file(encoding, task, seed, folder, command, force=False, steps=None
         except storage.CheckpointError:
             pass
         else:
-            raise FileExistsError(f"{path.name} is trained already; --force trains it again")
+            raise Finished(f"{path.name} is trained already; --force trains it again")
     partial = path.with_suffix(".partial")
     storage.write(partial.with_suffix(".probe"), b"posviz")  # a folder that cannot be written is found out now
     partial.with_suffix(".probe").unlink()
-    shape = {key: getattr(recipe, key) for key in ("width", "layers", "heads", "length")}
-    run = Run(storage.blank(encoding, task, seed, **shape), task, recipe, seed)
+    run = Run(storage.blank(encoding, task, seed, recipe.shape(), recipe.base), task, recipe, seed)
     saved = storage.load_state(partial)
     resumed = bool(saved and run.restore(*saved))
     begin = last = time.monotonic()

@@ -1,0 +1,387 @@
+"""The lab's model: each encoding against naive loops, short trainings, and encodings written by a reader."""
+
+import cmath
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from posviz import lab
+from posviz.lab import changes, data, encodings, training
+from posviz.lab.model import Attention, LanguageModel
+from posviz.lab.storage import blank
+
+SHAPE = dict(width=16, heads=2, layers=2, length=20)
+NAMES = list(encodings.ENCODINGS)
+
+
+def test_names_are_those_the_chapters_use():
+    assert NAMES == (
+        "none learned sinusoidal transformer_xl t5 deberta rope xpos alibi kerple_log kerple_power sandwich".split()
+    )
+
+
+# ------------------------------------------------------------------ scores against loops
+
+
+def rotated(vector, position, base):
+    """RoPE with complex numbers: the pair (2i, 2i + 1) is one number that is turned."""
+    out = []
+    for i in range(len(vector) // 2):
+        turned = complex(vector[2 * i], vector[2 * i + 1]) * cmath.exp(1j * position * base ** (-2 * i / len(vector)))
+        out += [turned.real, turned.imag]
+    return out
+
+
+def dot(a, b):
+    return sum(float(x) * float(y) for x, y in zip(a, b, strict=True))
+
+
+def sinusoid(position, width):  # sines first, then cosines, as Transformer-XL has them
+    angles = [position / 10000 ** (2 * i / width) for i in range(width // 2)]
+    return [math.sin(a) for a in angles] + [math.cos(a) for a in angles]
+
+
+T5_FIRST = [16, 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113]  # first distance of buckets 16 … 31
+
+
+def naive_score(name, e, layer, head, q, k, i, j):
+    """Score of query i and key j (lists of numbers), straight from the papers, before the softmax."""
+    d, distance = len(q), i - j
+    plain = dot(q, k) / math.sqrt(d)
+    if name in ("none", "learned", "sinusoidal"):
+        return plain
+    if name == "alibi":
+        return plain - 2 ** (-8 * (head + 1) / 2) * distance
+    if name == "t5":
+        bucket = distance if distance < 16 else 15 + sum(distance >= first for first in T5_FIRST)
+        return plain + e.table[head, bucket].item()
+    if name == "kerple_log":
+        return plain - e.r1[head].item() * math.log(1 + e.r2[head].item() * distance)
+    if name == "kerple_power":
+        return plain - e.r1[head].item() * distance ** e.r2[head].item()
+    if name == "sandwich":
+        product = sum(math.cos(distance * 10000 ** (-2 * t / 128)) for t in range(1, 65)) - 64
+        return plain + product / (8 * (head + 1) / 2)
+    if name == "rope":
+        return dot(rotated(q, i, 100), rotated(k, j, 100)) / math.sqrt(d)
+    if name == "xpos":
+        total, a, b = 0.0, rotated(q, i, 100), rotated(k, j, 100)
+        for p in range(d // 2):
+            zeta = (2 * p / d + 0.4) / 1.4
+            total += zeta ** (distance / e.length) * (a[2 * p] * b[2 * p] + a[2 * p + 1] * b[2 * p + 1])
+        return total / math.sqrt(d)
+    if name == "transformer_xl":
+        projected = [dot(row, sinusoid(distance, e.width)) for row in e.w[layer].tolist()]
+        r = projected[head * d : (head + 1) * d]
+        u, v = e.u[head].tolist(), e.v[head].tolist()
+        return (dot(q, k) + dot(q, r) + dot(u, k) + dot(v, r)) / math.sqrt(d)
+    assert name == "deberta"
+
+    def row(weight, index):
+        index = min(max(index + e.span, 0), 2 * e.span - 1)
+        return [dot(w, e.positions[index].tolist()) for w in weight[layer].tolist()][head * d : (head + 1) * d]
+
+    return (dot(q, k) + dot(q, row(e.wk, distance)) + dot(k, row(e.wq, -distance))) / math.sqrt(3 * d)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_inside_the_model_equal_naive_ones(name):
+    shape = SHAPE | ({"length": 128} if name == "t5" else {})
+    encoding = encodings.make(name, **shape)
+    draw = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for parameter in encoding.parameters():
+            parameter.add_(0.3 * torch.rand(parameter.shape, generator=draw))
+    n, heads, d = (40 if name == "t5" else 9), 2, 8
+    q, k = torch.randn(2, 1, heads, n, d, generator=draw)
+    attention = Attention(16, heads, causal=True)
+    with torch.no_grad():
+        weights = attention.weights(*encoding.rotate(q, k), encoding, layer=1)[0]
+    for head in range(heads):
+        for i in (0, 1, n // 2, n - 1):
+            scores = [
+                naive_score(name, encoding, 1, head, q[0, head, i].tolist(), k[0, head, j].tolist(), i, j)
+                for j in range(i + 1)
+            ]
+            top = max(scores)
+            total = sum(math.exp(s - top) for s in scores)
+            for j in range(n):
+                expected = math.exp(scores[j] - top) / total if j <= i else 0.0
+                assert weights[head, i, j].item() == pytest.approx(expected, abs=2e-5)
+
+
+def test_sinusoidal_and_learned_add_their_table_to_the_embeddings():
+    added = encodings.make("sinusoidal", **SHAPE).embed(5)
+    for position in range(5):
+        for i in range(8):
+            angle = position / 10000 ** (2 * i / 16)
+            assert added[position, 2 * i].item() == pytest.approx(0.1 * math.sin(angle), abs=1e-6)
+            assert added[position, 2 * i + 1].item() == pytest.approx(0.1 * math.cos(angle), abs=1e-6)
+    learned = encodings.make("learned", **SHAPE)
+    assert torch.equal(learned.embed(5), learned.table[:5])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "learned"])
+def test_blocks_of_queries_give_what_one_block_gives(name, monkeypatch):
+    model = blank(name, "text", 1, SHAPE)
+    tokens = torch.randint(256, (2, 20), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        whole = model(tokens)
+        monkeypatch.setattr("posviz.lab.model.BLOCK", 7)
+        assert torch.allclose(model(tokens), whole, atol=1e-5)
+        assert torch.allclose(model(tokens, last=3), whole[:, -3:], atol=1e-5)
+
+
+# ------------------------------------------------------------------ the model
+
+
+def test_every_encoding_starts_from_the_same_weights_and_reads_the_same_batches():
+    models = [blank(name, "text", 5, SHAPE) for name in NAMES]
+    for model in models[1:]:
+        assert torch.equal(model.layers[1].up.weight, models[0].layers[1].up.weight)
+        assert torch.equal(model.embedding.weight, models[0].embedding.weight)
+    batches = data.TextBatches(16, 4, 5)
+    assert torch.equal(batches(7)[0], data.TextBatches(16, 4, 5)(7)[0])
+    assert not torch.equal(batches(7)[0], batches(8)[0])
+
+
+def test_no_encoding_is_equivariant_without_the_causal_mask_and_not_with_it():
+    tokens = torch.randint(256, (1, 10), generator=torch.Generator().manual_seed(0))
+    order = torch.tensor([3, 0, 8, 1, 9, 2, 6, 4, 7, 5])
+    for causal in (False, True):
+        model = LanguageModel(encodings.make("none"), causal=causal, **SHAPE)
+        with torch.no_grad():
+            difference = (model(tokens[:, order]) - model(tokens)[:, order]).abs().max().item()
+        assert (difference > 1e-2) if causal else (difference < 1e-5)
+
+
+def test_one_causal_layer_without_encoding_cannot_tell_the_order_of_earlier_tokens_two_can():
+    tokens = torch.randint(256, (1, 8), generator=torch.Generator().manual_seed(0))
+    shuffled = tokens[:, [4, 2, 0, 6, 1, 3, 5, 7]]
+    for layers in (1, 2):
+        model = LanguageModel(encodings.make("none"), **(SHAPE | {"layers": layers}))
+        with torch.no_grad():
+            difference = (model(shuffled)[:, -1] - model(tokens)[:, -1]).abs().max().item()
+        assert (difference < 1e-5) if layers == 1 else (difference > 1e-3)
+
+
+@pytest.mark.parametrize("task", ["text", "copy"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_few_steps_lower_the_loss_reach_every_parameter_and_repeat(name, task):
+    recipe = dataclasses.replace(training.RECIPES[task], **SHAPE, batch=8, steps=12, warm_up=0.1)
+    runs = [training.Run(blank(name, task, 4, SHAPE), task, recipe, 4) for _ in range(2)]
+    for run in runs:
+        for _ in range(recipe.steps):
+            run.advance()
+    first, second = runs
+    assert first.losses == second.losses
+    if task == "text":  # random symbols stay at ln 64 for the first few hundred steps
+        assert sum(first.losses[-3:]) / 3 < first.losses[0] - 0.02
+    for parameter in first.named.values():
+        assert parameter.grad is not None and parameter.grad.abs().sum() > 0
+
+
+def test_loss_of_the_copy_task_counts_the_second_round_only():
+    tokens, weight = data.CopyBatches(40, 64, 1)(0)
+    assert tokens.shape == (64, 41) and weight.shape == (64, 40)
+    for row, counted in zip(tokens, weight):
+        period = int((counted == 0).sum()) + 1
+        assert 8 <= period <= 20
+        assert torch.equal(row[period:], row[:-period])
+
+
+# ------------------------------------------------------------------ encodings of a reader
+
+
+class Near:
+    """A reader's encoding: keys more than three tokens back are forbidden."""
+
+    def bias(self, q, k, layer):
+        return torch.where(lab.distances(q, k) > 3, -1e4, 0.0)
+
+
+def test_an_object_with_one_method_trains_and_is_measured(monkeypatch):
+    model = lab.train(Near(), steps=3, seed=2)
+    assert len(model.losses) == 3 and model.record["encoding"] == "Near"
+    assert lab.loss_by_context(model, [64, 256]).shape == (2, 32)
+    assert lab.loss_by_position(model, 70).shape == (32, 70)
+    weights = lab.attention(model, "def f(x):\n    return x")
+    assert weights.shape == (4, 4, 22, 22)
+    assert np.tril(weights, -4).max() == 0
+    assert lab.entropy_by_length(model, [64]).shape == (1, 4, 4)
+    assert 0 <= lab.recall(model, [100])[0] <= 1
+
+
+class NoMethod:
+    pass
+
+
+class WrongShape:
+    def embed(self, length):
+        return np.zeros((length + 1, 64))
+
+
+class WrongBias:
+    def bias(self, q, k, layer):
+        return torch.zeros(3, 3)
+
+
+class OnlyQ:
+    def rotate(self, q, k):
+        return q
+
+
+class WrongQ:
+    def rotate(self, q, k):
+        return q[..., :-1], k
+
+
+class NotANumber:
+    def bias(self, q, k, layer):
+        return torch.log(lab.distances(q, k).float())  # NaN for the future, -inf for itself
+
+
+class Future:
+    def rotate(self, q, k):
+        return q, k.roll(-1, dims=-2)
+
+
+@pytest.mark.parametrize(
+    "encoding, error, message",
+    [
+        (NoMethod(), TypeError, "at least one of the methods embed, rotate, bias"),
+        (Near, TypeError, r"write Near\(\)"),
+        (WrongShape(), ValueError, r"embed must return numbers of shape \(length, width\) .* got shape \(129, 64\)"),
+        (WrongBias(), ValueError, r"bias must return numbers of shape .* got shape \(3, 3\)"),
+        (OnlyQ(), ValueError, "rotate.* must return the pair q, k"),
+        (WrongQ(), ValueError, r"rotate must return q as a tensor of shape .* got shape"),
+        (NotANumber(), ValueError, "NaN or infinite"),
+        (Future(), ValueError, "looks at the future"),
+        ("absolute", ValueError, "encoding must be one of none, learned"),
+    ],
+)
+def test_an_encoding_that_does_not_fit_gets_one_clear_message(encoding, error, message):
+    with pytest.raises(error, match=message):
+        lab.train(encoding, steps=1)
+
+
+class Explodes(lab.Encoding):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def embed(self, length):
+        self.calls += 1
+        return torch.full((length, 64), 1.0 if self.calls < 8 else math.nan)
+
+
+def test_a_loss_that_becomes_nan_stops_the_training_with_a_message():
+    with pytest.raises(FloatingPointError, match="the loss is nan at step"):
+        lab.train(Explodes(), steps=20)
+
+
+class Interrupts(Near):
+    calls = 0
+
+    def bias(self, q, k, layer):
+        self.calls += 1
+        if self.calls == 60:
+            raise KeyboardInterrupt
+        return super().bias(q, k, layer)
+
+
+def test_an_interrupt_returns_what_is_trained_and_train_goes_on_from_there(capsys):
+    model = lab.train(Interrupts(), steps=15, seed=3)
+    done = len(model.losses)
+    assert 0 < done < 15
+    assert f"Interrupted after {done} of 15 steps" in capsys.readouterr().out
+    again = lab.train(model)
+    assert len(again.losses) == 15
+    assert again.losses == lab.train(Near(), steps=15, seed=3).losses
+
+
+# ------------------------------------------------------------------ changes at inference
+
+
+def model_of(name):
+    return blank(name, "text", 1, training.RECIPES["text"].shape())
+
+
+@pytest.mark.parametrize("change", [*changes.FREQUENCIES, "log_n"])
+def test_changes_without_a_factor_do_nothing_at_the_trained_length(change):
+    model = model_of("rope")
+    tokens = torch.randint(256, (1, 128), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        plain = model(tokens)
+        other = model(tokens, encoding=changes.changed(model, change, 128))
+    if change in ("pi", "ntk", "dynamic_ntk", "log_n"):
+        assert torch.equal(plain, other)
+    assert torch.allclose(plain, other, atol=1e-5)
+
+
+def test_frequencies_of_each_change_are_those_of_its_paper():
+    model, theta = model_of("rope"), [100 ** (-2 * i / 16) for i in range(8)]
+    at = lambda change: changes.changed(model, change, 512).frequencies(512)  # noqa: E731
+    assert at("pi") == pytest.approx([t / 4 for t in theta])
+    ntk = [(100 * 4 ** (16 / 14)) ** (-2 * i / 16) for i in range(8)]
+    assert at("ntk") == pytest.approx(ntk)
+    assert at("dynamic_ntk") == pytest.approx(ntk)
+    assert at(lab.Change("ntk", 8)) == pytest.approx([(100 * 8 ** (16 / 14)) ** (-2 * i / 16) for i in range(8)])
+    parts = at("ntk_by_parts")
+    assert parts[0] == pytest.approx(1) and parts[-1] == pytest.approx(theta[-1] / 4)
+    assert model.encoding.frequencies(512) == pytest.approx(theta)  # the model itself is as before
+
+
+def test_yarn_and_log_n_sharpen_the_scores():
+    model = model_of("rope")
+    q = k = torch.ones(1, 4, 256, 16)
+    by_parts = changes.changed(model, "ntk_by_parts", 256).rotate(q, k)
+    yarn = changes.changed(model, "yarn", 256).rotate(q, k)
+    for plain, sharp in zip(by_parts, yarn):
+        assert torch.allclose(sharp, plain * (0.1 * math.log(2) + 1))
+    log_q, log_k = changes.changed(model, "log_n", 256).rotate(q, k)
+    plain_q, plain_k = model.encoding.rotate(q, k)
+    for position in (0, 127, 200, 255):
+        factor = max(1.0, math.log(position + 1) / math.log(128))
+        assert torch.allclose(log_q[:, :, position], plain_q[:, :, position] * factor)
+    assert torch.equal(log_k, plain_k)
+
+
+def test_learned_rows_are_added_in_four_ways_or_stretched():
+    model = model_of("learned")
+    table = model.encoding.table.detach()
+    with pytest.raises(IndexError, match="rows for positions 0 to 127; position 128 has none"):
+        model.encoding.embed(129)
+    rows = {how: changes.changed(model, how, 256).embed(256).detach() for how in changes.ROWS}
+    for how in ("random", "zero", "repeat", "wrap"):
+        assert torch.equal(rows[how][:128], table)
+    assert rows["zero"][128:].abs().max() == 0
+    assert torch.equal(rows["repeat"][200], table[127])
+    assert torch.equal(rows["wrap"][128 + 5], table[5])
+    assert rows["random"][128:].std().item() == pytest.approx(table.std().item(), rel=0.1)
+    stretched = rows["interpolate"]
+    assert torch.allclose(stretched[0], table[0]) and torch.allclose(stretched[255], table[127])
+    where = 100 * 127 / 255
+    low = int(where)
+    assert torch.allclose(stretched[100], table[low] + (where - low) * (table[low + 1] - table[low]), atol=1e-6)
+
+
+def test_changes_compose_and_refuse_what_does_not_fit():
+    model = model_of("rope")
+    q = torch.ones(1, 4, 256, 16)
+    both = changes.changed(model, "ntk+log_n", 256).rotate(q, q)[0]
+    ntk = changes.changed(model, "ntk", 256).rotate(q, q)[0]
+    assert torch.allclose(both[:, :, 255], ntk[:, :, 255] * math.log(256) / math.log(128))
+    listed = changes.changed(model, ["ntk", lab.Change("log_n")], 256).rotate(q, q)[0]
+    assert torch.equal(both, listed)
+    with pytest.raises(ValueError, match="needs an encoding that rotates"):
+        changes.changed(model_of("alibi"), "yarn", 256)
+    with pytest.raises(ValueError, match="adds rows to a learned table"):
+        changes.changed(model, "wrap", 256)
+    with pytest.raises(ValueError, match="change must be one of pi"):
+        changes.changed(model, "magic", 256)
+    with pytest.raises(ValueError, match="factor must be at least 1"):
+        lab.Change("pi", 0.5)
