@@ -56,6 +56,14 @@ class TurningPair(View):
             return f"{turned}. They move together: the distance stays {m - n}, so the score stays {score:+.3f}."
         return f"{turned}: at distance {m - n} and speed {theta:.2f} the score is {score:+.3f}."
 
+    def follow(self, name, before, values):
+        """Together, the other position moves by as much; both stop where the first of them meets its end."""
+        if not values["together"] or name not in ("m", "n"):
+            return {}
+        other = "n" if name == "m" else "m"
+        step = min(max(values[name] - before, -values[other]), 40 - values[other])
+        return {name: before + step, other: values[other] + step}
+
 
 class ClockWall(View):
     """How fast does each pair turn? Every dial is one pair; its hand stands at (position × frequency)."""
@@ -93,8 +101,8 @@ class ClockWall(View):
         tip_x, tip_y = x + 0.34 * pitch * np.cos(angles), y + 0.34 * pitch * np.sin(angles)
         gap = np.full(len(angles), np.nan)
         self.hands.set_data(np.stack([x, tip_x, gap], 1).ravel(), np.stack([y, tip_y, gap], 1).ravel())
-        return (f"Position {position:,}, base {base:,.0f}: {done.sum()} of {len(angles)} pairs have come round at least once. "
-                f"The fastest has made {_part(angles[0] / TURN)} turns, the slowest {_part(angles[-1] / TURN)}.")
+        return (f"Position {position:,}, base {base:,.0f}: {done.sum()} of {len(angles)} pairs have come round at least "
+                f"once. The fastest has made {_part(angles[0] / TURN)} turns, the slowest {_part(angles[-1] / TURN)}.")
 
 
 class RotationMatrix(View):
@@ -129,8 +137,9 @@ class RotationMatrix(View):
         self.matrix.set_data(np.ma.masked_array(matrix[order][:, order], ~same_pair))
         self.angles.set_data(np.arange(dim // 2), angles % TURN)
         partner = 1 if layout == "interleaved" else dim // 2
-        return (f"Position {position:,}, base {base:,.0f}, {layout}: {dim * dim - 2 * dim} of {dim * dim} entries are always 0 (left blank). "
-                f"Feature 0 is turned with feature {partner}, by {angles[0]:.0f} rad; the slowest pair by {angles[-1]:.3g} rad.")
+        return (f"Position {position:,}, base {base:,.0f}, {layout}: {dim * dim - 2 * dim} of {dim * dim} entries are "
+                f"always 0 (left blank). Feature 0 is turned with feature {partner}, by {angles[0]:.0f} rad; the slowest "
+                f"pair by {angles[-1]:.3g} rad.")
 
 
 class ScoreByDistance(View):
@@ -164,8 +173,8 @@ class ScoreByDistance(View):
         self.largest.set_data([top], [score[top]])
         near, far = np.abs(score[:50]).mean(), np.abs(score[-50:]).mean()
         words = {"equal": "Equal vectors", "random": "Random vectors", "aimed at 100": "Vectors aimed at 100"}[vectors]
-        return (f"{words}, d = {dim}, base {base:,.0f}: the score is largest at distance {top} ({score[top]:.2f}). "
-                f"Its mean size is {near:.2f} over the nearest 50 distances and {far:.2f} over the farthest 50.")
+        return (f"{words}, d = {dim}, base {base:,.0f}: the score is largest at distance {top} ({score[top]:.2f}). Its mean "
+                f"size is {near:.2f} over the nearest 50 distances and {far:.2f} over the farthest 50.")
 
 
 class AnglesSeen(View):
@@ -181,7 +190,8 @@ class AnglesSeen(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(-1, 64), ylim=(-0.04, 1.2), xlabel="pair i (0 is the fastest)", ylabel="part of the circle reached")
+        axes.set(xlim=(-1, 64), ylim=(-0.04, 1.2),
+                 xlabel="pair i (0 is the fastest)", ylabel="part of the circle reached")
         axes.axhline(1, **style.reference)
         (self.unseen,) = axes.plot([], [], color=style.COLORS[1], linewidth=5, solid_capstyle="butt",
                                    label="never seen in training")
@@ -200,8 +210,10 @@ class AnglesSeen(View):
         self.used.set_data(pair, met)
         self.unseen.set_data(np.stack([pair[new], pair[new], gap], 1).ravel(),
                              np.stack([seen[new], met[new], gap], 1).ravel())
-        return (f"Trained on {trained:,} tokens, used on {used:,}, base {base:,.0f}: {new.sum()} of 64 pairs meet angles never seen in "
-                f"training. The slowest saw up to {(trained - 1) * frequencies[-1]:.3g} rad and now reaches {(used - 1) * frequencies[-1]:.3g} rad.")
+        slowest = frequencies[-1]
+        return (f"Trained on {trained:,} tokens, used on {used:,}, base {base:,.0f}: {new.sum()} of 64 pairs meet angles "
+                f"never seen in training. The slowest saw up to {(trained - 1) * slowest:.3g} rad and now reaches "
+                f"{(used - 1) * slowest:.3g} rad.")
 
 
 def _grid(dials):

@@ -1,0 +1,250 @@
+"""The pictures of chapter 5: their artists hold the formula's numbers, computed here by other means."""
+
+import ast
+import cmath
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from posviz.views.rope import AnglesSeen, ClockWall, RotationMatrix, ScoreByDistance, TurningPair
+
+CHAPTER = Path(__file__).parent.parent / "notebooks" / "05_rope.ipynb"
+
+
+def speed(pair, dim, base):
+    return base ** (-2 * pair / dim)
+
+
+def tips(line):
+    """End points of a line that starts at the origin."""
+    x, y = line.get_data()
+    assert (x[0], y[0]) == (0, 0)
+    return complex(x[-1], y[-1])
+
+
+def pieces(line):
+    """The parts of a line between its gaps, as complex arrays."""
+    points = np.asarray(line.get_xdata(), float) + 1j * np.asarray(line.get_ydata(), float)
+    cuts = np.flatnonzero(np.isnan(points))
+    return [part[~np.isnan(part)] for part in np.split(points, cuts + 1) if not np.isnan(part).all()]
+
+
+# The turning pair
+
+@pytest.mark.parametrize("m, n, theta", [
+    (3, 1, 0.3), (0, 0, 0.3), (40, 0, 1.0), (0, 40, 0.05), (17, 29, 0.0), (12, 31, 0.85),
+])
+def test_both_vectors_and_their_score_are_those_of_complex_multiplication(m, n, theta):
+    view, _, sentence = TurningPair().drawn(m=m, n=n, theta=theta)
+    query, key = 1 * cmath.exp(1j * m * theta), (0.6 + 0.8j) * cmath.exp(1j * n * theta)
+    score = query.real * key.real + query.imag * key.imag
+    assert tips(view.query) == pytest.approx(query) and tips(view.key) == pytest.approx(key)
+    assert (view.here.get_xdata()[0], view.here.get_ydata()[0]) == pytest.approx((m - n, score))
+    assert f"distance {m - n} " in sentence and f"score is {score:+.3f}" in sentence
+    assert f"Query at {m} (turned by {m * theta:.2f} rad), key at {n} (by {n * theta:.2f})" in sentence
+
+
+def test_the_curve_is_the_score_of_every_distance():
+    view = TurningPair().drawn(theta=0.45)[0]
+    for distance, score in zip(*view.score.get_data(), strict=True):
+        assert score == pytest.approx((cmath.exp(1j * distance * 0.45) * (0.6 - 0.8j)).real)
+
+
+def test_the_arc_goes_the_short_way_from_key_to_query():
+    view = TurningPair().drawn(m=20, n=3, theta=0.95)[0]
+    arc = pieces(view.angle_between)[0]
+    assert np.allclose(abs(arc), 0.3)
+    assert arc[0] / 0.3 == pytest.approx(tips(view.key)) and arc[-1] / 0.3 == pytest.approx(tips(view.query))
+    assert abs(np.angle(arc[1:] / arc[:-1]).sum()) <= math.pi
+
+
+@pytest.mark.parametrize("start, moved, expected", [
+    ((3, 1), ("m", 13), (13, 11)), ((3, 1), ("m", 40), (40, 38)), ((3, 1), ("m", 0), (2, 0)),
+    ((3, 1), ("n", 40), (40, 38)), ((3, 1), ("n", 0), (2, 0)), ((5, 30), ("m", 30), (15, 40)),
+    ((40, 0), ("m", 0), (40, 0)), ((7, 7), ("n", 0), (0, 0)),
+])
+def test_together_the_distance_stays_and_both_stop_at_the_ends(start, moved, expected):
+    explorer = TurningPair().explorer(m=start[0], n=start[1], together=True)
+    before = re.search(r"score stays (\S+)\.", explorer.sentence)[1]
+    explorer.controls[moved[0]].value = moved[1]
+    assert (explorer.controls["m"].value, explorer.controls["n"].value) == expected
+    assert expected[0] - expected[1] == start[0] - start[1]
+    assert re.search(r"score stays (\S+)\.", explorer.sentence)[1] == before
+    explorer.close()
+
+
+def test_apart_only_the_moved_one_moves():
+    explorer = TurningPair().explorer()
+    explorer.controls["m"].value = 20
+    assert (explorer.controls["m"].value, explorer.controls["n"].value) == (20, 1)
+    assert "distance 19 " in explorer.sentence
+    explorer.close()
+
+
+# The wall of clocks
+
+@pytest.mark.parametrize("position, dim, base", [
+    (100, 128, 1e4), (0, 128, 1e4), (4096, 8, 1e7), (2048, 72, 1e2), (37, 16, 1e4),
+])
+def test_every_hand_stands_at_position_times_frequency(position, dim, base):
+    view, _, sentence = ClockWall().drawn(position=position, dim=dim, base=base)
+    hands, rims = pieces(view.hands), pieces(view.rims)
+    assert len(hands) == len(rims) == dim // 2
+    angles = [position * speed(pair, dim, base) for pair in range(dim // 2)]
+    for hand, rim, angle in zip(hands, rims, angles, strict=True):
+        direction = (hand[1] - hand[0]) / abs(hand[1] - hand[0])
+        assert direction == pytest.approx(cmath.exp(1j * angle))
+        assert np.allclose(abs(rim - hand[0]), abs(rim[0] - hand[0]))
+        assert 0 < hand[0].real < 16 and 0 < hand[0].imag < 4
+    done = sum(angle >= 2 * math.pi for angle in angles)
+    assert len(pieces(view.round)) == done
+    assert f"{done} of {dim // 2} pairs have come round" in sentence
+    arcs = pieces(view.arcs)
+    assert len(arcs) == dim // 2 - done
+    for arc, hand, angle in zip(arcs, hands[done:], angles[done:], strict=True):
+        swept = np.angle((arc[1:] - hand[0]) / (arc[:-1] - hand[0])).sum()
+        assert swept == pytest.approx(angle, abs=1e-9)
+
+
+def test_dials_do_not_touch_and_read_from_left_to_right():
+    for dim in range(8, 129, 8):
+        centres = [hand[0] for hand in pieces(ClockWall().drawn(dim=dim)[0].hands)]
+        radius = abs(pieces(ClockWall().drawn(dim=dim)[0].rims)[0][0] - centres[0])
+        gaps = [abs(a - b) for i, a in enumerate(centres) for b in centres[:i]]
+        assert min(gaps) > 2 * radius
+        assert centres == sorted(centres, key=lambda centre: (-round(centre.imag, 6), centre.real))
+
+
+# The matrix
+
+@pytest.mark.parametrize("layout", ["interleaved", "half"])
+@pytest.mark.parametrize("position, dim, base", [(5, 8, 1e4), (1000, 32, 1e2), (0, 2, 1e7), (77, 14, 1e4)])
+def test_the_heat_map_is_the_rotation_and_blank_elsewhere(position, dim, base, layout):
+    view, _, sentence = RotationMatrix().drawn(position=position, dim=dim, base=base, layout=layout)
+    shown = view.matrix.get_array()
+    for pair in range(dim // 2):
+        a, b = (2 * pair, 2 * pair + 1) if layout == "interleaved" else (pair, pair + dim // 2)
+        angle = position * speed(pair, dim, base)
+        block = [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]
+        assert np.allclose(shown[np.ix_([a, b], [a, b])].filled(9), block)
+        assert view.angles.get_ydata()[pair] == pytest.approx(angle % (2 * math.pi))
+    assert shown.count() == 2 * dim
+    assert view.matrix.get_clim() == (-1, 1)
+    assert f"{dim * dim - 2 * dim} of {dim * dim} entries" in sentence
+    assert f"with feature {1 if layout == 'interleaved' else dim // 2}," in sentence
+
+
+# Score by distance
+
+@pytest.mark.parametrize("vectors, dim, base", [
+    ("equal", 128, 1e4), ("equal", 16, 1e2), ("aimed at 100", 64, 1e7), ("aimed at 100", 256, 1e2),
+])
+def test_equal_and_aimed_scores_are_a_mean_of_cosines(vectors, dim, base):
+    view, _, sentence = ScoreByDistance().drawn(vectors=vectors, dim=dim, base=base)
+    aim = 100 if vectors == "aimed at 100" else 0
+    shown = view.curve.get_ydata()
+    for distance in range(0, 1001, 7):
+        expected = sum(math.cos((distance - aim) * speed(pair, dim, base)) for pair in range(dim // 2)) / (dim // 2)
+        assert shown[distance] == pytest.approx(expected, abs=1e-9)
+    assert f"largest at distance {aim} (1.00)" in sentence
+    assert view.largest.get_xdata()[0] == aim and view.largest.get_ydata()[0] == pytest.approx(1)
+
+
+def test_random_scores_are_those_of_vectors_turned_one_by_one():
+    view, _, sentence = ScoreByDistance().drawn(vectors="random", dim=32, base=1e4)
+    q, k = np.random.RandomState(5).normal(size=(2, 256))[:, :32]
+    largest = sum(math.hypot(*q[i : i + 2]) * math.hypot(*k[i : i + 2]) for i in range(0, 32, 2))
+    shown = view.curve.get_ydata()
+    for distance in range(0, 1001, 13):
+        score = 0.0
+        for pair in range(16):
+            turned = complex(*q[2 * pair : 2 * pair + 2]) * cmath.exp(1j * distance * speed(pair, 32, 1e4))
+            score += turned.real * k[2 * pair] + turned.imag * k[2 * pair + 1]
+        assert shown[distance] == pytest.approx(score / largest)
+    near, far = (sum(abs(part)) / 50 for part in (shown[:50], shown[951:]))
+    assert f"{near:.2f} over the nearest 50 distances and {far:.2f} over the farthest" in sentence
+    assert f"distance {int(np.argmax(shown))} " in sentence
+
+
+# Angles seen
+
+@pytest.mark.parametrize("trained, used, base", [
+    (2048, 8192, 1e4), (8192, 512, 1e4), (512, 32768, 1e7), (2048, 2048, 1e3),
+])
+def test_new_angles_are_those_beyond_the_largest_of_training(trained, used, base):
+    view, _, sentence = AnglesSeen().drawn(trained=trained, used=used, base=base)
+    new = 0
+    for pair in range(64):
+        turn = 2 * math.pi / speed(pair, 128, base)
+        assert view.trained.get_ydata()[pair] == pytest.approx(min(1, (trained - 1) / turn))
+        assert view.used.get_ydata()[pair] == pytest.approx(min(1, (used - 1) / turn))
+        new += used > trained and trained - 1 < turn
+    assert len(pieces(view.unseen)) == new
+    assert f"{new} of 64 pairs" in sentence
+    for bar in pieces(view.unseen):
+        pair = round(bar[0].real)
+        assert (bar[0].imag, bar[1].imag) == (view.trained.get_ydata()[pair], view.used.get_ydata()[pair])
+
+
+# What the chapter says about the pictures, in its text and in its folded answers
+
+@pytest.mark.parametrize("view, values, says", [
+    (ClockWall, {"position": 2048}, "41 of 64 pairs"),
+    (ClockWall, {"position": 2048, "base": 1e6}, "27 of 64 pairs"),
+    (TurningPair, {"m": 0, "n": 0}, "+0.600"),
+    (TurningPair, {"m": 2, "n": 0}, "+0.947"),
+    (TurningPair, {"m": 23, "n": 0}, "+0.952"),
+    (RotationMatrix, {"dim": 32}, "960 of 1024 entries"),
+    (AnglesSeen, {}, "23 of 64 pairs meet"),
+    (AnglesSeen, {}, "saw up to 0.236 rad and now reaches 0.946 rad"),
+    (AnglesSeen, {"used": 2048}, "0 of 64 pairs"),
+    (AnglesSeen, {"used": 2560}, "23 of 64 pairs"),
+    (AnglesSeen, {"base": 1e6}, "37 of 64 pairs meet"),
+    (AnglesSeen, {"base": 1e6}, "reaches 0.0102 rad"),
+])
+def test_the_answers_in_the_chapter_are_what_the_pictures_show(view, values, says):
+    assert says in view().drawn(**values)[2]
+
+
+def test_at_speed_0_3_the_best_whole_distance_is_3():
+    scores = {m: float(TurningPair().drawn(m=m, n=0)[0].here.get_ydata()[0]) for m in range(10)}
+    assert max(scores, key=scores.get) == 3
+
+
+def test_random_scores_do_not_fade_and_equal_ones_do():
+    def near_and_far(vectors, **values):
+        shown = abs(ScoreByDistance().drawn(vectors=vectors, **values)[0].curve.get_ydata())
+        return shown[:50].mean(), shown[-50:].mean()
+
+    near, far = near_and_far("random")
+    assert 0.5 < near / far < 2 and near < 0.1
+    near, far = near_and_far("equal")
+    assert near > 3 * far
+    slower_near, slower_far = near_and_far("equal", base=1e7)
+    assert far / near < slower_far / slower_near < 1
+    steps = np.diff(ScoreByDistance().drawn(base=1e7)[0].curve.get_ydata())
+    assert (steps > 0).sum() > 200 and (steps < 0).sum() > 200
+
+
+# The table of models
+
+def models_of_the_chapter():
+    cells = json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]
+    (cell,) = [cell for cell in cells if "models" in cell["metadata"].get("tags", [])]
+    assignment = ast.parse("".join(cell["source"])).body[0]
+    return ast.literal_eval(assignment.value)
+
+
+@pytest.mark.parametrize("name, config", [("GPT-J-6B", "GPTJConfig"), ("GPT-NeoX-20B", "GPTNeoXConfig"),
+                                          ("LLaMA", "LlamaConfig"), ("Gemma", "GemmaConfig")])
+def test_the_models_are_those_of_the_published_configurations(name, config):
+    transformers = pytest.importorskip("transformers")
+    published = getattr(transformers, config)()
+    rope = getattr(published, "rope_parameters", None) or {}
+    head = getattr(published, "head_dim", None) or published.hidden_size // published.num_attention_heads
+    turned = getattr(published, "rotary_dim", None) or round(head * rope.get("partial_rotary_factor", 1))
+    assert models_of_the_chapter()[name] == (turned, rope.get("rope_theta", 10_000), published.max_position_embeddings)
