@@ -63,7 +63,7 @@ EXERCISES = [
             (4.0, "That is 0.25 × (12 + 4). Both turn the same way, so their angles are subtracted."),
             (3.0, "That is how far the query alone turns. The key turns too, in the same direction."),
             (1.0, "That is how far the key alone turns. The query turns too, in the same direction."),
-            (-2.0, "The size is right. The query stands at the larger position, so it has turned further: a positive angle."),
+            (-2.0, "The size is right. The query stands at the larger position, so it has turned further: plus."),
             (8.0, "That is the distance in tokens. Each token of it counts 0.25 radians."),
         ],
         otherwise="Work out the angle of each, position × 0.25, and take the difference.",
@@ -72,9 +72,9 @@ EXERCISES = [
         "5.2", "b", options=["a", "b", "c", "d"],
         right="The distance stays, so in every pair the angle between query and key stays.",
         wrong={
-            "a": "Scores of equal vectors fade on the whole. Those of random vectors do not, and vectors can be aimed at "
-                 "distance 100: see section 8.",
-            "c": "Lengths stay, but directions change, and scores with them. Section 5 measures by how much the output changes.",
+            "a": "Scores of equal vectors fade on the whole. Those of random vectors do not, and vectors can be aimed "
+                 "at distance 100: see section 8.",
+            "c": "Lengths stay, but directions change, and scores with them. Section 5 measures the new output.",
             "d": "The angle exists for every position, but the trained weights have not met it: see section 9.",
         },
     ),
@@ -102,21 +102,21 @@ EXERCISES = [
             (lambda x, m: _to_half(rope(x, m)),
              "The result is reordered, but x comes in half order. Undo that order before the turn."),
             (lambda x, m: _from_half(rope(_to_half(x), m)),
-             "The two reorderings are swapped: x comes in half order, so first apply the inverse of [0, 2, 4 …, 1, 3, 5 …]. "
-             "np.argsort gives an inverse."),
+             "The two reorderings are swapped: x comes in half order, so first apply the inverse of [0, 2, …, 1, 3, …] "
+             "(np.argsort gives it)."),
             (lambda x, m: rope(_to_half(x), m),
              "x has the order already: undo it (np.argsort gives the inverse), turn, and apply it to the result."),
         ],
-        otherwise="Three steps: x from half to interleaved order, rope, and back. half(x[P]) = interleaved(x)[P] says how.",
+        otherwise="Three steps: x to interleaved order, rope, and back. half(x[P]) = interleaved(x)[P] says how.",
     ),
     number(
         "5.5", _gaps((3, 1), (10, 8)), within=0.01,
         right="Suspect b is the culprit. Its angles are laid out for neighbours and its partners half a vector away.",
         wrong=[
-            (_gaps((3, 1), (10, 8), size=float), "The sizes are right. Answer with absolute values, so that 0 means equal."),
-            (_gaps((3, 1), (1, 3)), "Positions (3, 1) and (1, 3) lie at distances 2 and −2: even a right RoPE tells them "
-                                    "apart. Compare (3, 1) with (10, 8)."),
-            ([0.0, 0.0, 0.0], "No difference at all? Compare (3, 1) with (10, 8), and turn q and k with the suspect itself."),
+            (_gaps((3, 1), (10, 8), size=float), "The sizes are right. Leave out the sign, so that 0 means equal."),
+            (_gaps((3, 1), (1, 3)), "Positions (3, 1) and (1, 3) lie at distances 2 and −2: even a right RoPE tells "
+                                    "them apart. Compare (3, 1) with (10, 8)."),
+            ([0.0, 0.0, 0.0], "No difference? Compare (3, 1) with (10, 8), and turn q and k with the suspect itself."),
         ],
         otherwise="For each suspect, turn(q, 10) @ turn(k, 8) minus turn(q, 3) @ turn(k, 1), without its sign.",
     ),

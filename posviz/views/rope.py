@@ -101,8 +101,9 @@ class ClockWall(View):
         tip_x, tip_y = x + 0.34 * pitch * np.cos(angles), y + 0.34 * pitch * np.sin(angles)
         gap = np.full(len(angles), np.nan)
         self.hands.set_data(np.stack([x, tip_x, gap], 1).ravel(), np.stack([y, tip_y, gap], 1).ravel())
-        return (f"Position {position:,}, base {base:,.0f}: {done.sum()} of {len(angles)} pairs have come round at least "
-                f"once. The fastest has made {_part(angles[0] / TURN)} turns, the slowest {_part(angles[-1] / TURN)}.")
+        return (f"Position {position:,}, base {base:,.0f}: {done.sum()} of {len(angles)} pairs have come round at "
+                f"least once. The fastest has made {_part(angles[0] / TURN)} turns, "
+                f"the slowest {_part(angles[-1] / TURN)}.")
 
 
 class RotationMatrix(View):
@@ -124,7 +125,8 @@ class RotationMatrix(View):
         left.set(xticks=[], yticks=[], xlabel="feature before (0 … d − 1)", ylabel="feature after (d − 1 … 0)")
         figure.colorbar(self.matrix, ax=left, ticks=[-1, 0, 1], label="entry")
         (self.angles,) = right.plot([], [], **style.marker(0))
-        right.set(xlim=(-0.5, 15.5), xticks=range(0, 16, 3), ylim=(-0.3, TURN + 0.3), xlabel="pair i", ylabel="angle within one turn (rad)",
+        right.set(xlim=(-0.5, 15.5), xticks=range(0, 16, 3), ylim=(-0.3, TURN + 0.3),
+                  xlabel="pair i", ylabel="angle within one turn (rad)",
                   yticks=[0, np.pi / 2, np.pi, 3 * np.pi / 2, TURN], yticklabels=["0", "π/2", "π", "3π/2", "2π"])
         right.grid(axis="y", color="#D0D0D0", linewidth=0.8)
         right.set_axisbelow(True)
@@ -138,8 +140,8 @@ class RotationMatrix(View):
         self.angles.set_data(np.arange(dim // 2), angles % TURN)
         partner = 1 if layout == "interleaved" else dim // 2
         return (f"Position {position:,}, base {base:,.0f}, {layout}: {dim * dim - 2 * dim} of {dim * dim} entries are "
-                f"always 0 (left blank). Feature 0 is turned with feature {partner}, by {angles[0]:.0f} rad; the slowest "
-                f"pair by {angles[-1]:.3g} rad.")
+                f"always 0 (left blank). Feature 0 is turned with feature {partner}, by {angles[0]:.0f} rad; the "
+                f"slowest pair by {angles[-1]:.3g} rad.")
 
 
 class ScoreByDistance(View):
@@ -173,8 +175,8 @@ class ScoreByDistance(View):
         self.largest.set_data([top], [score[top]])
         near, far = np.abs(score[:50]).mean(), np.abs(score[-50:]).mean()
         words = {"equal": "Equal vectors", "random": "Random vectors", "aimed at 100": "Vectors aimed at 100"}[vectors]
-        return (f"{words}, d = {dim}, base {base:,.0f}: the score is largest at distance {top} ({score[top]:.2f}). Its mean "
-                f"size is {near:.2f} over the nearest 50 distances and {far:.2f} over the farthest 50.")
+        return (f"{words}, d = {dim}, base {base:,.0f}: the score is largest at distance {top} ({score[top]:.2f}). "
+                f"Its mean size is {near:.2f} over the nearest 50 distances and {far:.2f} over the farthest 50.")
 
 
 class AnglesSeen(View):
@@ -211,9 +213,9 @@ class AnglesSeen(View):
         self.unseen.set_data(np.stack([pair[new], pair[new], gap], 1).ravel(),
                              np.stack([seen[new], met[new], gap], 1).ravel())
         slowest = frequencies[-1]
-        return (f"Trained on {trained:,} tokens, used on {used:,}, base {base:,.0f}: {new.sum()} of 64 pairs meet angles "
-                f"never seen in training. The slowest saw up to {(trained - 1) * slowest:.3g} rad and now reaches "
-                f"{(used - 1) * slowest:.3g} rad.")
+        return (f"Trained on {trained:,} tokens, used on {used:,}, base {base:,.0f}: {new.sum()} of 64 pairs meet "
+                f"angles never seen in training. The slowest saw up to {(trained - 1) * slowest:.3g} rad and now "
+                f"reaches {(used - 1) * slowest:.3g} rad.")
 
 
 def _grid(dials):
