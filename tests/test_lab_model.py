@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import posviz
 from posviz import lab
 from posviz.lab import changes, data, encodings, training
 from posviz.lab.model import Attention, LanguageModel
@@ -111,6 +112,18 @@ def test_scores_inside_the_model_equal_naive_ones(name):
             for j in range(n):
                 expected = math.exp(scores[j] - top) / total if j <= i else 0.0
                 assert weights[head, i, j].item() == pytest.approx(expected, abs=2e-5)
+
+
+def test_deberta_inside_the_model_equals_the_public_terms():
+    e = encodings.make("deberta", **SHAPE)
+    q, k = torch.randn(2, 1, 2, 30, 8, generator=torch.Generator().manual_seed(3))
+    with torch.no_grad():
+        rows = [(e.positions @ w[1].T).view(-1, 2, 8).transpose(0, 1) for w in (e.wq, e.wk)]
+        terms = posviz.deberta_terms(q, k, *rows, span=e.span)
+        expected = (terms.content_to_position + terms.position_to_content) / math.sqrt(3 * 8)
+        bias = e.bias(*e.rotate(q, k), layer=1)
+    visible = lab.distances(q, k) >= 0
+    assert torch.allclose(bias[..., visible], expected[..., visible], atol=1e-5)
 
 
 def test_sinusoidal_and_learned_add_their_table_to_the_embeddings():

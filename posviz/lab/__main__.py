@@ -76,7 +76,7 @@ def run_evaluate(options):
 
 
 def run_smollm2(options):
-    from posviz.lab.smollm2 import measure
+    from posviz.lab.real_model import measure
 
     measure(options.length, options.texts)
     return 0
