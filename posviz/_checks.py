@@ -164,24 +164,18 @@ def real_array(values, name):
     return xp, values
 
 
-def vectors(values, name):
-    """(namespace, array) as `real_array`, of shape (..., sequence, dim) with dim at least 1."""
-    xp, array = real_array(values, name)
-    if array.ndim < 2 or array.shape[-1] == 0:
-        raise ValueError(f"{name} must have shape (..., sequence, dim); got {tuple(array.shape)}")
-    return xp, array
-
-
 def same_kind(**arrays):
-    """(namespace, arrays in one dtype): all NumPy or all torch, each of shape (..., sequence, dim)."""
-    found = {name: vectors(values, name) for name, values in arrays.items()}
-    spaces = {id(xp) for xp, _ in found.values()}
-    if len(spaces) > 1:
+    """(namespace, arrays in one dtype): all NumPy or all torch, each of shape (..., sequence, dim), dim the same."""
+    found = {name: real_array(values, name) for name, values in arrays.items()}
+    for name, (_, array) in found.items():
+        if array.ndim < 2 or array.shape[-1] == 0:
+            raise ValueError(f"{name} must have shape (..., sequence, dim); got {tuple(array.shape)}")
+    if len({is_tensor(array) for _, array in found.values()}) > 1:
         kinds = ", ".join(f"{name} is {type(array).__name__}" for name, (_, array) in found.items())
         raise TypeError(f"all of one kind, NumPy or torch: {kinds}")
-    xp = next(iter(found.values()))[0]
-    dtype = xp.result_type(*(array for _, array in found.values()))
-    widths = {name: array.shape[-1] for name, (_, array) in found.items()}
-    if len(set(widths.values())) > 1:
-        raise ValueError(f"the last axes must be equal; got {', '.join(f'{n} {w}' for n, w in widths.items())}")
-    return xp, [xp.astype(array, dtype, copy=False) for _, array in found.values()]
+    if len({array.shape[-1] for _, array in found.values()}) > 1:
+        widths = ", ".join(f"{name} {array.shape[-1]}" for name, (_, array) in found.items())
+        raise ValueError(f"the last axes must be equal; got {widths}")
+    spaces, given = zip(*found.values(), strict=True)
+    dtype = spaces[0].result_type(*given)
+    return spaces[0], [spaces[0].astype(array, dtype, copy=False) for array in given]

@@ -32,7 +32,7 @@ def softmax(scores, mask=None):
     peak = xp.where(xp.isinf(peak), 0.0, peak)  # a row without a visible key has the peak −inf
     with np.errstate(over="ignore"):  # two scores may lie further apart than the largest float: exp(−inf) = 0
         weights = xp.exp(scores - peak)
-    total = xp.sum(weights, axis=-1, keepdims=True)
+    total = weights.sum(axis=-1, keepdims=True)
     return xp.astype(weights / xp.where(total == 0, 1.0, total), dtype, copy=False)
 
 
@@ -83,7 +83,7 @@ def attention_entropy(weights):
     dtype = weights.dtype
     weights = xp.astype(weights, working_dtype(xp, dtype), copy=False)
     logs = xp.log(xp.where(weights > 0, weights, 1.0))  # 0 ln 0 = 0
-    return xp.astype(-xp.sum(weights * logs, axis=-1) + 0.0, dtype, copy=False)
+    return xp.astype(0.0 - (weights * logs).sum(axis=-1), dtype, copy=False)
 
 
 def _visible(mask, scores):

@@ -1,6 +1,6 @@
 """Relative positions inside attention: Transformer-XL and XLNet, T5, DeBERTa (chapter 4)."""
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
@@ -10,13 +10,8 @@ from .bias import distances
 # ------------------------------------------------------------------ Transformer-XL, XLNet
 
 
-class TransformerXLTerms(NamedTuple):
-    """The four summands of a raw score, each (..., query, key); `sum(terms)` is the score."""
-
-    content_content: object
-    content_position: object
-    bias_content: object
-    bias_position: object
+TransformerXLTerms = namedtuple("TransformerXLTerms", "content_content content_position bias_content bias_position")
+TransformerXLTerms.__doc__ = "The four summands of a raw score, each (..., query, key); `sum(terms)` is the score."
 
 
 def relative_shift(scores):
@@ -119,12 +114,8 @@ def t5_bucket(relative_position, bidirectional=True, num_buckets=32, max_distanc
 # ------------------------------------------------------------------ DeBERTa
 
 
-class DebertaTerms(NamedTuple):
-    """The three summands of a raw score, each (..., query, key); `sum(terms)` is the score."""
-
-    content_to_content: object
-    content_to_position: object
-    position_to_content: object
+DebertaTerms = namedtuple("DebertaTerms", "content_to_content content_to_position position_to_content")
+DebertaTerms.__doc__ = "The three summands of a raw score, each (..., query, key); `sum(terms)` is the score."
 
 
 def deberta_index(query_length, key_length=None, span=512):

@@ -1,4 +1,4 @@
-"""Properties that hold for every input, searched by Hypothesis: lengths, distances, caches, padding, no hidden state."""
+"""What holds for every input, searched by Hypothesis: lengths, distances, caches, padding, no hidden state."""
 
 import numpy as np
 import pytest
