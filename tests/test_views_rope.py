@@ -193,6 +193,7 @@ def test_new_angles_are_those_beyond_the_largest_of_training(trained, used, base
 # What the chapter says about the pictures, in its text and in its folded answers
 
 @pytest.mark.parametrize("view, values, says", [
+    (ClockWall, {"position": 1000}, "36 of 64 pairs"),
     (ClockWall, {"position": 2048}, "41 of 64 pairs"),
     (ClockWall, {"position": 2048, "base": 1e6}, "27 of 64 pairs"),
     (TurningPair, {"m": 0, "n": 0}, "+0.600"),
