@@ -136,6 +136,9 @@ def test_dynamic_scaling(length, factor):
         (8.0, 128, 1e2, 4, 1),
         (8.0, 128, 1e4, 32, 1),
         (2.0, 1024, 5e5, 16, 2),
+        (4.0, 100_000, 1e2, 2000, 1),  # the slow end lies beyond the last pair
+        (2.0, 6, 1e4, 32, 1),  # no pair makes a turn: both ends meet, or swap
+        (2.0, 4, 1e4, 32, 1),
     ],
 )
 def test_yarn_scaling(dim, factor, length, base, fast, slow):

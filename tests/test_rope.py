@@ -114,6 +114,13 @@ def test_equals_the_loop(layout, dim, rotary_dim):
     )
 
 
+def test_positions_that_float32_cannot_hold():
+    x, positions = random(2, 4), [2**24 + 1, 2**31 + 1]
+    expected = rope_loop(x, positions)
+    np.testing.assert_allclose(rope(x, positions), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(rope(torch.from_numpy(x), torch.tensor(positions)), expected, rtol=0, atol=1e-6)
+
+
 def test_equals_complex_multiplication():
     x, positions = random(3, 6, 16), np.arange(6)
     turned = (x[..., 0::2] + 1j * x[..., 1::2]) * np.exp(1j * positions[:, None] * rope_frequencies(16))
