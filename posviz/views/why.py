@@ -13,7 +13,7 @@ class ReorderedTokens(View):
     """Do the attention weights care in which order the tokens come?"""
 
     title = "Reordered tokens and their weights"
-    size = (9.6, 3.8)
+    size = (9.6, 3.4)
     controls = [
         Choice("order", ORDERS, default="man bites big dog"),
         Toggle("positions", label="add positions"),
