@@ -91,7 +91,7 @@ def rotation_table(positions, frequencies, x):
     shape, rows = tuple(positions.shape), tuple(x.shape[:-1])
     if len(shape) > len(rows) or any(p not in (1, r) for p, r in zip(shape[::-1], rows[::-1])):
         raise ValueError(f"positions must broadcast to x.shape[:-1], {rows}; got shape {shape}")
-    home = x.cpu() if is_tensor(x) and x.device.type == "mps" else x  # MPS has no float64
+    home = x.new_empty(0, device="cpu") if is_tensor(x) and x.device.type == "mps" else x  # MPS has no float64
     angles = beside(home, positions, xp.float64)[..., None] * beside(home, frequencies, xp.float64)
     dtype = working_dtype(xp, x.dtype)
     return [beside(x, xp.astype(table, dtype, copy=False)) for table in (xp.cos(angles), xp.sin(angles))]
