@@ -54,6 +54,11 @@ def test_any_form_of_the_right_number_is_accepted(answer):
     assert HALF.check(answer).right is True
 
 
+def test_an_array_of_true_and_false_counts_as_ones_and_zeros():
+    mask = quiz.number("9.6", [1, 0], within=0, right="Yes.", wrong=[([0, 1], "Swapped.")], otherwise="No.")
+    assert mask.check([True, False]).right is True and mask.check(np.array([False, True])).right is False
+
+
 def test_a_tensor_is_accepted():
     torch = pytest.importorskip("torch")
     assert HALF.check(torch.tensor(0.5, requires_grad=True)).right is True

@@ -145,7 +145,7 @@ def _array(answer):
         array = np.asarray(answer)
     except ValueError:
         raise _Unusable("The rows of the answer have different lengths.") from None
-    if array.dtype.kind not in "iuf":
+    if array.dtype.kind not in ("iuf" if array.ndim == 0 else "biuf"):   # an array of True and False is one of 1 and 0
         raise _Unusable(f"Answer with a number or an array of numbers; got {type(answer).__name__} {answer!r}.")
     array = array.astype(float)
     if not np.isfinite(array).all():
