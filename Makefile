@@ -6,6 +6,7 @@ BIN := $(VENV)/Scripts
 else
 BIN := $(VENV)/bin
 endif
+PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help install lab test notebooks clean
 
@@ -15,16 +16,37 @@ help:  ## list the targets
 $(VENV)/.installed: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "posviz needs Python 3.11 or newer as '$(PYTHON)'. Install it, or name it: make PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "This Python has no venv module. Install it (Debian, Ubuntu: apt install python3-venv) and run make again."; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -r requirements.txt
-	$(BIN)/python -m pip install --quiet --no-deps -e .
+	@echo "Installing into $(VENV). This takes a few minutes the first time."
+	@$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
 
 $(VENV)/.installed-tests: $(VENV)/.installed tests/requirements.txt
-	$(BIN)/python -m pip install --quiet -r requirements.txt -r tests/requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -r tests/requirements.txt
 	@touch $@
 
 install: $(VENV)/.installed  ## create .venv with everything the course needs
+
+# Jupyter takes the next free port by itself. Its question about news, and the request behind it, are turned off.
+lab: $(VENV)/.installed  ## open the chapters in JupyterLab
+	$(BIN)/python -m jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=notebooks --LabApp.news_url=None \
+		$$([ "$$(id -u)" = 0 ] && echo --allow-root)
+
+# Three runs one after the other, so that Chromium never shares two cores with anything else; all three run in any case.
+# -p no:python: the first run collects notebooks only. One thread a kernel: the same rounding everywhere.
+test notebooks: export OMP_NUM_THREADS = 1
+test: $(VENV)/.installed-tests  ## check everything: notebooks, live pictures in Chromium, unit tests
+	@$(BIN)/python -c 'import matplotlib.font_manager'
+	@failed=; \
+	$(PYTEST) -p no:python --nbval --nbval-current-env --nbval-cell-timeout 120 -n 2 --dist loadscope notebooks \
+		|| failed="$$failed notebooks"; \
+	$(PYTEST) tests/test_browser.py || failed="$$failed browser"; \
+	$(PYTEST) -n 2 --doctest-modules posviz tests --ignore tests/test_browser.py || failed="$$failed unit-tests"; \
+	if [ -n "$$failed" ]; then echo "Failed, see above:$$failed"; exit 1; fi
+
+notebooks: $(VENV)/.installed  ## run all chapters and store their outputs
+	$(BIN)/python tools/notebooks.py
 
 clean:  ## remove what the other targets made, .venv included
 	rm -rf $(VENV) build site slides student *.egg-info .pytest_cache .hypothesis

@@ -1,9 +1,14 @@
 """How every picture looks: colours that survive grey print and colour blindness, type for the back row, one preset for the projector."""
 
+import logging
 import os
 from contextlib import contextmanager
 
-import matplotlib
+# Where HOME cannot be written, or no font list exists yet, matplotlib logs a warning at its import. Neither needs the reader.
+_matplotlib_log = logging.getLogger("matplotlib")
+_matplotlib_log.setLevel(logging.ERROR)
+import matplotlib.font_manager  # noqa: E402
+_matplotlib_log.setLevel(logging.NOTSET)
 
 # Eight dark colours: each at least 3:1 against white, no pair told apart by red against green alone.
 COLORS = ["#0060A8", "#D05000", "#00795A", "#9C3C8C", "#222222", "#846200", "#3A86C8", "#6E6E6E"]

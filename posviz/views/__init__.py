@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 
+from posviz import style  # noqa: F401  first, because it keeps matplotlib's import quiet
 from posviz.views.base import View
 
 MODULES = ("motivation", "what", "why", "absolute", "relative", "rope", "extrapolation", "alibi")

@@ -1,0 +1,76 @@
+"""JupyterLab and Chromium for the browser tests: one server and one browser, both apart from the reader's own settings."""
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
+         "--disable-sync", "--no-first-run"]
+SETTINGS = {
+    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/notebook-extension/tracker": {"autoStartDefaultKernel": False},
+}
+
+
+def chromium():
+    """The path of an installed Chromium. Without one the test is skipped, or fails where CI is set."""
+    for name in NAMES:
+        if path := shutil.which(name):
+            return path
+    message = "the browser tests need Chromium: install the package chromium (Debian, Ubuntu: apt install chromium)"
+    if os.environ.get("CI", "").lower() in ("1", "true"):
+        pytest.fail(message, pytrace=False)
+    pytest.skip(message)
+
+
+@contextlib.contextmanager
+def server(root, home):
+    """A JupyterLab over the folder `root` on a free loopback port, with all its settings under `home`; yields its URL."""
+    env = dict(os.environ, HOME=str(home))
+    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTERLAB_SETTINGS_DIR",
+                 "JUPYTERLAB_WORKSPACES_DIR", "IPYTHONDIR"):
+        env[name] = str(home / name.lower())
+    for name, values in SETTINGS.items():
+        file = home / "jupyterlab_settings_dir" / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1",
+               f"--ServerApp.port={port}", "--ServerApp.port_retries=0", "--IdentityProvider.token=",
+               f"--ServerApp.root_dir={root}", "--LabApp.expose_app_in_browser=True",
+               "--LabApp.extension_manager=readonly"]
+    with open(home / "server.log", "w+") as log:
+        process = subprocess.Popen(command, env=env, cwd=root, stdout=log, stderr=log)
+        try:
+            _wait_until_it_answers(process, url, log)
+            yield url
+        finally:
+            process.terminate()   # the server shuts its kernels down first
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _wait_until_it_answers(process, url, log):
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None:
+        with contextlib.suppress(OSError):
+            urllib.request.urlopen(f"{url}/api/status", timeout=5).close()
+            return
+        time.sleep(0.1)
+    log.seek(0)
+    raise RuntimeError(f"JupyterLab did not start:\n{log.read()}")

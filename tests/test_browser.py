@@ -1,0 +1,357 @@
+"""The chapters as a reader meets them: JupyterLab in Chromium, every control moved, every picture and sentence read.
+
+One server and one browser serve all tests; each chapter is opened once and run once. Then each of its controls is moved
+and the page is compared with what the kernel holds. Nothing here knows any picture: the controls are found in the page.
+"""
+
+import functools
+import json
+import re
+import shutil
+import time
+from pathlib import Path
+
+import browser
+import pytest
+from playwright.sync_api import sync_playwright
+
+NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+SLIDERS = ("Steps", "Range", "PowersOfTen")
+PATIENCE = 20   # seconds until something that must happen counts as missing
+
+pytestmark = pytest.mark.browser
+every_chapter = pytest.mark.parametrize("chapter", NOTEBOOKS, ids=lambda path: path.stem, indirect=True, scope="module")
+
+# Runs in the kernel of the chapter: names the live explorers and their controls in the page by CSS classes.
+NAME_EXPLORERS = """
+import gc, hashlib, json
+from posviz.explorer import Explorer
+
+def page_of_explorers():
+    live = [e for e in gc.get_objects() if isinstance(e, Explorer) and e.comm is not None]
+    for number, explorer in enumerate(live):
+        explorer.add_class(f"explorer-{number}")
+        for name, control in explorer.controls.items():
+            control.add_class(f"control-{name}")
+    return live
+
+def page_state(number):
+    explorer = page_explorers[number]
+    return json.dumps({"values": explorer.values, "sentence": explorer.sentence,
+                       "again": page_twins[number].update(**explorer.values),
+                       "picture": hashlib.sha256(explorer.image.value).hexdigest()})
+
+page_explorers = page_of_explorers()
+page_twins = [type(e.view)().drawn()[0] for e in page_explorers]   # a second copy of each picture, never shown
+print(json.dumps([{"title": e.view.title, "controls": [
+    {"name": c.name, "kind": type(c).__name__, "step": getattr(c, "step", None)} for c in e.view.controls]}
+    for e in page_explorers]))
+"""
+
+ASK_KERNEL = """async code => {
+    const kernel = jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+    const future = kernel.requestExecute({code, store_history: false, silent: false});
+    let text = "";
+    future.onIOPub = message => {
+        if (message.header.msg_type === "stream" && message.content.name === "stdout") text += message.content.text;
+        if (message.header.msg_type === "error") text += message.content.evalue;
+    };
+    await future.done;
+    return text;
+}"""
+
+# What the page shows of an explorer: the sentence, the fingerprint of the picture's file (null while one file replaces
+# another), where each control stands.
+READ_EXPLORER = """async explorer => {
+    explorer.scrollIntoView({block: "nearest"});   // JupyterLab does not lay out what is far from the screen
+    const image = explorer.querySelector("img.widget-image");
+    const fingerprint = async () => {
+        await image.decode();
+        const digest = await crypto.subtle.digest("SHA-256", await (await fetch(image.src)).arrayBuffer());
+        return [...new Uint8Array(digest)].map(byte => byte.toString(16).padStart(2, "0")).join("");
+    };
+    const controls = {};
+    for (const control of explorer.querySelectorAll("[class*=control-]")) {
+        const name = [...control.classList].find(name => name.startsWith("control-")).slice(8);
+        const readout = control.querySelector(".widget-readout"), menu = control.querySelector("select");
+        const button = control.querySelector("button.mod-active"), input = control.querySelector("input");
+        controls[name] = readout?.innerText ?? menu?.selectedOptions[0].text ?? button?.innerText
+            ?? (input.type === "checkbox" ? input.checked : input.value);
+    }
+    return {
+        sentence: explorer.querySelector("[aria-live]").innerText,
+        picture: await fingerprint().catch(() => null),
+        controls,
+    };
+}"""
+
+# Notes, at every frame the browser paints, where things stand in the cell of an explorer and where the next cell begins.
+WATCH_LAYOUT = """explorer => {
+    const cell = explorer.closest(".jp-Cell"), below = cell.nextElementSibling;
+    const seen = window.layoutSeen = new Set();
+    const note = () => {
+        if (window.layoutSeen !== seen) return;
+        const top = cell.getBoundingClientRect().top;
+        const places = [...explorer.children].map(child => child.getBoundingClientRect());
+        seen.add(JSON.stringify([...places.flatMap(place => [place.top - top, place.height]),
+            below ? below.getBoundingClientRect().top - top : cell.offsetHeight].map(length => Math.round(length))));
+        requestAnimationFrame(note);
+    };
+    note();
+}"""
+
+
+def wait_until(condition, message):
+    """Ask again and again until `condition()` is true; its value. AssertionError with `message` when patience ends."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(message() if callable(message) else message)
+        time.sleep(0.03)
+
+
+class Chapter:
+    """A chapter that was opened in JupyterLab and run from top to bottom; its live pictures as `explorers`."""
+
+    def __init__(self, page, path):
+        self.page, self.path = page, path
+        self.complaints = []
+        page.on("pageerror", lambda error: self.complaints.append(f"error in the page: {error}"))
+        page.on("console", self._listen)
+        page.on("response", lambda answer: answer.status >= 400 and self.complaints.append(
+            f"{answer.status} for {answer.url}"))
+        wait_until(lambda: page.evaluate("() => !!window.jupyterapp"), "JupyterLab did not load")
+        page.evaluate("() => jupyterapp.restored")
+        wait_until(lambda: page.evaluate("() => !!jupyterapp.shell.currentWidget?.sessionContext"), "no notebook was opened")
+        page.evaluate("""async () => {
+            const notebook = jupyterapp.shell.currentWidget;
+            await notebook.context.ready;
+            await notebook.sessionContext.ready;
+            await notebook.sessionContext.session.kernel.info;
+        }""")
+        self.ran_well = page.evaluate("() => jupyterapp.commands.execute('notebook:run-all-cells')")
+        described = json.loads(self.ask(NAME_EXPLORERS))
+        self.explorers = [LiveExplorer(self, number, **words) for number, words in enumerate(described)]
+        for explorer in self.explorers:
+            explorer.element.wait_for(state="attached", timeout=1000 * PATIENCE)
+
+    def _listen(self, message):
+        if message.type in ("error", "warning") and "Skip to" not in message.text:
+            self.complaints.append(f"console {message.type}: {message.text}")
+
+    def ask(self, code):
+        """What `code` prints in the kernel of the chapter."""
+        return self.page.evaluate(ASK_KERNEL, code)
+
+
+class LiveExplorer:
+    """One live picture in the page: its controls, what it shows, and what the kernel says it should show."""
+
+    def __init__(self, chapter, number, title, controls):
+        self.chapter, self.number, self.title = chapter, number, title
+        self.page = chapter.page
+        self.element = self.page.locator(f".explorer-{number}")
+        self.image = self.element.locator("img.widget-image")
+        self.controls = {words["name"]: words for words in controls}
+        self.sliders = [name for name, words in self.controls.items() if words["kind"] in SLIDERS]
+
+    def control(self, name):
+        return self.element.locator(f".control-{name}")
+
+    def shown(self):
+        """What the page shows: a dict of sentence, picture (its fingerprint) and controls."""
+        return self.element.evaluate(READ_EXPLORER)
+
+    def pixels(self):
+        """The picture as it is on the screen."""
+        return self.image.screenshot()
+
+    def settled(self):
+        """What the page shows and the values behind it, once it is exactly the state that the kernel holds."""
+        seen = {}
+
+        def same():
+            kernel = json.loads(self.chapter.ask(f"print(page_state({self.number}))"))
+            page = self.shown()
+            seen.update(page=page, kernel=kernel)
+            return (page["sentence"] == kernel["sentence"] == kernel["again"] and page["picture"] == kernel["picture"]
+                    and all(stands_at(page["controls"][name], kernel["values"][name], self.controls[name])
+                            for name in self.controls))
+
+        wait_until(same, lambda: f"{self.title}: page and kernel differ: {seen}")
+        return seen["page"] | {"values": seen["kernel"]["values"]}
+
+
+def stands_at(shown, value, control):
+    """Is `shown`, the words or the tick of a control in the page, the kernel's `value`?"""
+    if control["kind"] == "PowersOfTen":
+        return abs(number_of(shown) - value) <= 0.006 * value   # the readout has three digits
+    if control["kind"] in SLIDERS:
+        return abs(number_of(shown) - value) < control["step"] / 2
+    return shown == value or isinstance(shown, str) and shown.replace("\xa0", " ") == str(value)
+
+
+def number_of(readout):
+    """The number a slider's readout stands for: '1,024', '−3', '1.78k' (the SI prefixes of d3-format)."""
+    digits, prefix = re.fullmatch(r"([-−]?[\d.,]+)([munµkMG]?)", readout.strip()).groups()
+    scale = {"": 1, "n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9}[prefix]
+    return float(digits.replace(",", "").replace("−", "-")) * scale
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """(Chromium, the URL of a JupyterLab over a copy of the chapters)."""
+    path = browser.chromium()
+    root, home = tmp_path_factory.mktemp("chapters"), tmp_path_factory.mktemp("home")
+    (root / "unrun").mkdir()
+    for notebook in NOTEBOOKS:
+        shutil.copy(notebook, root)
+        shutil.copy(notebook, root / "unrun")
+    with browser.server(root, home) as url, sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=browser.FLAGS)
+        yield chromium, url
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def chapter(lab, request):
+    """A chapter, opened and run."""
+    chromium, url = lab
+    page = chromium.new_page(viewport={"width": 1400, "height": 1000})
+    page.set_default_timeout(1000 * PATIENCE)
+    page.goto(f"{url}/lab/tree/{request.param.name}?reset", wait_until="domcontentloaded")
+    yield Chapter(page, request.param)
+    page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    page.close()
+
+
+@every_chapter
+def test_the_chapter_runs_and_shows_its_live_pictures(chapter):
+    stored = sum(".explorer(" in "".join(cell["source"]) for cell in json.loads(chapter.path.read_text())["cells"])
+    assert chapter.ran_well
+    assert len(chapter.explorers) == stored
+    for explorer in chapter.explorers:
+        explorer.settled()
+        width, height = explorer.image.evaluate("image => [image.clientWidth, image.clientHeight]")
+        assert [width, height] == explorer.image.evaluate("image => [image.naturalWidth, image.naturalHeight]")
+
+
+@every_chapter
+def test_every_slider_moves_the_picture_by_keyboard(chapter):
+    for explorer in chapter.explorers:
+        explorer.settled()
+        for name in explorer.sliders:
+            before, pixels = explorer.shown(), explorer.pixels()
+            handle = explorer.control(name).locator(".noUi-handle")
+            at, top = (float(handle.get_attribute(f"aria-value{end}")) for end in ("now", "max"))
+            handle.focus()
+            explorer.page.keyboard.press("ArrowLeft" if at == top else "ArrowRight")
+            wait_until(lambda: explorer.shown()["sentence"] != before["sentence"],
+                       f"{explorer.title}: {name} changes no word by a key")
+            wait_until(lambda: explorer.pixels() != pixels, f"{explorer.title}: {name} changes no pixel by a key")
+        explorer.settled()
+
+
+@every_chapter
+def test_a_fast_drag_ends_in_the_state_shown_and_moves_nothing_else(chapter):
+    for explorer in chapter.explorers:
+        before = explorer.settled()
+        explorer.element.evaluate(WATCH_LAYOUT)
+        for name in explorer.sliders:
+            drag(explorer, name)
+            after = explorer.settled()
+            assert after["values"][name] != before["values"][name]
+            for what in ("sentence", "picture"):
+                assert after[what] != before[what], f"{explorer.title}: dragging {name} changes no {what}"
+            before = after
+        layouts = explorer.page.evaluate("() => [...window.layoutSeen]")
+        assert len(layouts) == 1, f"{explorer.title}: things move while sliders are dragged: {layouts}"
+
+
+def drag(explorer, name):
+    """Sweep the handle over its whole track, there and back, as fast as the browser takes it, to the far half."""
+    explorer.control(name).scroll_into_view_if_needed()
+    track = explorer.control(name).locator(".noUi-base").bounding_box()
+    grip = explorer.control(name).locator(".noUi-handle").bounding_box()
+    start = (grip["x"] + grip["width"] / 2 - track["x"]) / track["width"]
+    y = track["y"] + track["height"] / 2
+    mouse = explorer.page.mouse
+    mouse.move(track["x"] + start * track["width"], y)
+    mouse.down()
+    for part in [*(step / 15 for step in range(16)), *(1 - step / 15 for step in range(16)), 0.7 if start < 0.5 else 0.3]:
+        mouse.move(track["x"] + part * track["width"], y)
+    mouse.up()
+
+
+@every_chapter
+def test_every_other_control_changes_what_is_shown(chapter):
+    for explorer in chapter.explorers:
+        for name, words in explorer.controls.items():
+            for act in other_values(explorer.control(name), words["kind"]):
+                before = explorer.settled()
+                act()
+                wait_until(lambda: any(explorer.shown()[what] != before[what] for what in ("sentence", "picture")),
+                           f"{explorer.title}: {name} changes neither sentence nor picture")
+                explorer.settled()
+
+
+def other_values(control, kind):
+    """Functions that each give a control that is no slider another value, the way a reader does."""
+    if kind == "Toggle":
+        box = control.locator("input")
+        return [box.click, box.click]
+    if kind == "Text":
+        box = control.locator("input")
+        return [functools.partial(box.fill, "the dog"), functools.partial(box.press, "Backspace")]
+    if kind == "Choice" and control.locator("select").count():
+        menu = control.locator("select")
+        chosen = menu.evaluate("menu => menu.selectedIndex")
+        others = [index for index in range(menu.locator("option").count()) if index != chosen]
+        return [functools.partial(menu.select_option, index=index) for index in [*others, chosen]]
+    if kind == "Choice":
+        buttons = control.locator("button").all()
+        chosen = [button for button in buttons if "mod-active" in button.get_attribute("class")]
+        return [button.click for button in buttons if button not in chosen] + [button.click for button in chosen]
+    return []
+
+
+@every_chapter
+def test_the_page_never_complains(chapter):
+    for words in ("model not found", "Error displaying widget", "Loading widget"):
+        assert chapter.page.get_by_text(words).count() == 0
+    assert chapter.complaints == []
+
+
+@pytest.fixture(scope="module")
+def quiet_page(lab):
+    """A page of JupyterLab in which chapters are opened without a kernel."""
+    chromium, url = lab
+    page = chromium.new_page(viewport={"width": 1400, "height": 1000})
+    page.goto(f"{url}/lab?reset", wait_until="domcontentloaded")
+    wait_until(lambda: page.evaluate("() => !!window.jupyterapp"), "JupyterLab did not load")
+    page.evaluate("() => jupyterapp.restored")
+    yield page
+    page.close()
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_without_a_kernel_the_still_pictures_show(quiet_page, path):
+    cells = json.loads(path.read_text())["cells"]
+    stored = sum("image/png" in output.get("data", {}) for cell in cells for output in cell.get("outputs", []))
+    quiet_page.evaluate("""async path => {
+        const kernelPreference = {shouldStart: false};
+        const notebook = await jupyterapp.commands.execute("docmanager:open", {path, kernelPreference});
+        await notebook.context.ready;
+        await notebook.revealed;
+    }""", f"unrun/{path.name}")
+    wait_until(lambda: quiet_page.evaluate("""() => {
+        const notebook = jupyterapp.shell.currentWidget;
+        const stills = [...notebook.node.querySelectorAll(".jp-RenderedImage img")];
+        return stills.filter(image => image.complete && image.naturalWidth > 0 && image.clientWidth > 0).length;
+    }""") == stored, f"not all of the {stored} still pictures are shown")
+    assert quiet_page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.session") is None
+    assert quiet_page.locator(".jupyter-widgets").count() == 0
+    assert quiet_page.get_by_text("model not found").count() == 0
