@@ -123,9 +123,9 @@ def interrupt_at(step, monkeypatch):
     advance = training.Run.advance
 
     def one(self):
-        if self.step == step:
-            raise KeyboardInterrupt
         advance(self)
+        if self.step == step:
+            signal.raise_signal(signal.SIGINT)  # as Ctrl-C does
 
     monkeypatch.setattr(training.Run, "advance", one)
     return lambda: monkeypatch.setattr(training.Run, "advance", advance)

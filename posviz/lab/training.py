@@ -2,6 +2,7 @@
 
 import math
 import signal
+import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -66,9 +67,9 @@ RECIPES = {
 class Run:
     """One training: model, optimizer, step number and the loss of every step so far."""
 
-    def __init__(self, model, task, recipe, seed):
+    def __init__(self, model, task, recipe, seed, device=None):
         self.model, self.recipe, self.seed = model.train().requires_grad_(True), recipe, seed
-        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self.model.to(self.device)
         self.batches = data.TASKS[task](recipe.length, recipe.batch, seed)
         self.named = dict(self.model.named_parameters())
@@ -145,12 +146,32 @@ class Run:
         return self.model.to("cpu").eval().requires_grad_(False)
 
 
+class Interrupts:
+    """Turns Ctrl-C into a wish that is looked at between two steps, so that no step is left half done."""
+
+    def __enter__(self):
+        self.asked = False
+        self.main = threading.current_thread() is threading.main_thread()  # signals arrive there only
+        if self.main:
+            self.before = signal.signal(signal.SIGINT, self.ask)
+        return self
+
+    def ask(self, *_):
+        if self.asked:
+            raise KeyboardInterrupt  # the second one means: at once
+        self.asked = True
+
+    def __exit__(self, *exception):
+        if self.main:
+            signal.signal(signal.SIGINT, self.before)
+
+
 def train(encoding, steps=400, seed=1, task="text"):
     """Train a model with this encoding: a name, or an object of your own with embed, rotate and bias as you need them.
 
     Same data, same batches and same recipe as the shipped models; only the number of steps is yours. Shows progress
-    and the loss curve. Interrupt it whenever you like: what is trained so far is returned. To train it further, hand
-    the returned model back: train(model) goes on to its last step, train(model, steps) to this one.
+    and the loss curve. Interrupt it whenever you like: what is trained so far is returned, and train(model) goes on
+    from there to the last step.
 
     Returns a model that every function of the lab accepts; model.losses holds the loss of every step.
     Raises TypeError or ValueError for an encoding that does not fit, before any training.
@@ -168,17 +189,17 @@ def train(encoding, steps=400, seed=1, task="text"):
         else:
             model = LanguageModel(encoding, vocabulary=data.TASKS[task].vocabulary, seed=seed, **recipe.shape())
         check(model)
-        run = Run(model, task, recipe, seed)
+        # What a reader writes need not know about devices.
+        run = Run(model, task, recipe, seed, device=None if isinstance(encoding, str) else "cpu")
     name = encoding if isinstance(encoding, str) else _name(run.model)
-    with Progress(f"training {name}", run.recipe.steps) as bar:
-        try:
-            while run.step < run.recipe.steps:
-                run.advance()
-                bar.update(run.step, f"loss {run.losses[-1]:.2f}", run.losses)
-        except KeyboardInterrupt:
-            print(f"Interrupted after {run.step} of {run.recipe.steps} steps. The model is usable; train(model) goes on.")
+    with Progress(f"training {name}", run.recipe.steps) as bar, Interrupts() as stop:
+        while run.step < run.recipe.steps and not stop.asked:
+            run.advance()
+            bar.update(run.step, f"loss {run.losses[-1]:.2f}", run.losses)
         if run.losses:
             bar.finish(f"{name}: {run.step} steps, loss {run.final_loss():.3f} nats a token", run.losses)
+    if stop.asked:
+        print(f"Interrupted after {run.step} of {run.recipe.steps} steps. The model is usable; train(model) goes on.")
     model = run.finished()
     model.run, model.losses = run, run.losses
     model.record = {"encoding": name, "task": task, "seed": run.seed}
@@ -239,19 +260,17 @@ def train_to_file(encoding, task, seed, folder, command, force=False, steps=None
     saved = storage.load_state(partial)
     resumed = bool(saved and run.restore(*saved))
     begin = last = time.monotonic()
-    with Progress(f"{path.name}, seed {seed}" + resumed * f", resumed at {run.step}", recipe.steps) as bar:
-        try:
-            while run.step < recipe.steps:
-                run.advance()
-                bar.update(run.step, f"loss {run.losses[-1]:.3f}")
-                if time.monotonic() - last > every:
-                    storage.save_state(partial, *run.state())
-                    last = time.monotonic()
-        except KeyboardInterrupt:
-            previous = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C must not lose it after all
+    title = f"{path.name}, seed {seed}" + resumed * f", resumed at {run.step}"
+    with Progress(title, recipe.steps) as bar, Interrupts() as stop:
+        while run.step < recipe.steps and not stop.asked:
+            run.advance()
+            bar.update(run.step, f"loss {run.losses[-1]:.3f}")
+            if time.monotonic() - last > every:
+                storage.save_state(partial, *run.state())
+                last = time.monotonic()
+        if stop.asked:
             storage.save_state(partial, *run.state())
-            signal.signal(signal.SIGINT, previous)
-            raise
+            raise KeyboardInterrupt
     record = {
         "encoding": encoding,
         "task": task,

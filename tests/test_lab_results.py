@@ -1,0 +1,351 @@
+"""What the shipped models show, the measurements on them, and the recorded numbers."""
+
+import dataclasses
+import functools
+import hashlib
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from posviz import lab
+from posviz.lab import data, evaluate, progress, records, storage, training
+
+NAMES = list(lab.ENCODINGS)
+
+
+@functools.cache
+def model_of(name):
+    return lab.load(name)
+
+
+@functools.cache
+def mean_loss(name, change, length):
+    return lab.loss_by_context(model_of(name), [length], change).mean()
+
+
+def ratio(name, times, change=None):
+    first = "random" if name == "learned" else None
+    return mean_loss(name, change, 128 * times) / mean_loss(name, first, 128)
+
+
+# ------------------------------------------------------------------ what the models show
+
+
+@pytest.mark.parametrize(
+    "name, times, most",
+    [("alibi", 8, 1.03), ("kerple_log", 8, 1.04), ("kerple_power", 8, 1.04), ("sandwich", 8, 1.05), ("xpos", 8, 1.12)],
+)
+def test_distance_penalties_stay_flat(name, times, most):
+    assert 0.95 < ratio(name, times) <= most
+
+
+def test_t5_rises_slowly():
+    assert 1.10 <= ratio("t5", 8) <= 1.6
+
+
+@pytest.mark.parametrize("how", ["random", "zero", "repeat", "wrap"])
+def test_no_way_of_adding_rows_to_a_learned_table_works(how):
+    assert ratio("learned", 2, how) >= 1.35
+
+
+def test_a_stretched_learned_table_works_better():
+    assert ratio("learned", 2, "interpolate") <= 1.12
+
+
+def test_sinusoids_fail_at_twice_the_length():
+    assert ratio("sinusoidal", 2) >= 1.25
+
+
+def test_rope_fails_and_the_changes_help_in_their_order():
+    assert ratio("rope", 2) >= 1.20 and ratio("rope", 4) >= 1.5
+    assert ratio("rope", 2, "ntk") <= 1.12 and ratio("rope", 4, "ntk") <= 1.35
+    assert ratio("rope", 4, "yarn") <= 1.25 and ratio("rope", 4, "yarn") < ratio("rope", 4, "ntk")
+    assert ratio("rope", 4, "pi") > 1.4  # without fine-tuning it hurts
+
+
+def test_dynamic_scaling_costs_nothing_at_the_trained_length_and_a_fixed_factor_does():
+    model = model_of("rope")
+    plain = lab.loss_by_context(model, [128])
+    assert np.array_equal(lab.loss_by_context(model, [128], "dynamic_ntk"), plain)
+    assert np.array_equal(lab.loss_by_context(model, [128], "ntk"), plain)
+    assert lab.loss_by_context(model, [128], lab.Change("ntk", 8)).mean() > 1.08 * plain.mean()
+
+
+def test_log_n_helps_rope_with_ntk_where_entropy_is_the_problem():
+    assert mean_loss("rope", "ntk+log_n", 1024) < mean_loss("rope", "ntk", 1024)
+    entropy = {c: lab.entropy_by_length(model_of("rope"), [1024], c).mean() for c in ("ntk", "ntk+log_n")}
+    assert entropy["ntk+log_n"] < entropy["ntk"] - 0.2
+
+
+def test_no_encoding_is_worse_at_the_trained_length_and_breaks_slowly():
+    assert mean_loss("none", None, 128) > mean_loss("alibi", None, 128) + 0.1
+    assert ratio("none", 2) <= 1.12
+
+
+# ------------------------------------------------------------------ the recorded numbers
+
+
+def test_the_table_is_complete_for_both_seeds():
+    rows = lab.results()["rows"]
+    assert {(row["encoding"], row["seed"]) for row in rows} == {(name, seed) for name in NAMES for seed in (1, 2)}
+    for row in rows:
+        assert len(row["loss"]) == len(row["entropy"]) == 4 and len(row["ratio"]) == len(row["standard_error"]) == 3
+        assert row["ratio"] == pytest.approx([loss / row["loss"][0] for loss in row["loss"][1:]], abs=2e-4)
+        assert max(row["standard_error"]) < 0.1
+    trainings = lab.results()["training"]
+    assert {(t["encoding"], t["seed"]) for t in trainings if t["task"] == "text"} == (
+        {(name, seed) for name in NAMES for seed in (1, 2)}
+    )
+
+
+@pytest.mark.parametrize("name, change", [("alibi", None), ("rope", None), ("rope", "yarn"), ("learned", "wrap")])
+def test_recorded_numbers_are_those_of_the_shipped_models(name, change):
+    row = records.find(name, change, seed=1)
+    assert row["loss"][1] == pytest.approx(mean_loss(name, change, 256), abs=0.01)
+    assert row["loss"][2] == pytest.approx(mean_loss(name, change, 512), abs=0.01)
+
+
+def test_results_name_the_text_they_were_measured_on():
+    text = lab.results()["evaluation_text"]
+    assert text["sha256"] == hashlib.sha256(data.evaluation_bytes()).hexdigest()
+
+
+def test_standard_error_is_that_of_the_paired_difference():
+    generator = np.random.default_rng(0)
+    first = generator.normal(2, 0.5, 32)
+    loss = np.stack([first, 1.5 * first])  # every text worse by the same share: no doubt about the ratio
+    ratio_, error = evaluate.ratios(loss)
+    assert ratio_[0] == pytest.approx(1.5) and error[0] == pytest.approx(0, abs=1e-12)
+    noise = generator.normal(0, 0.1, 32)
+    ratio_, error = evaluate.ratios(np.stack([np.full(32, 2.0), 2.0 + noise]))
+    assert error[0] == pytest.approx(noise.std(ddof=1) / np.sqrt(32) / 2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_checkpoint_carries_a_complete_record(name):
+    record = model_of(name).record
+    assert record["seed"] == 1 and record["final_loss"] < 2.5 and record["training_text"]["sha256"]
+    assert record["command"] == f"python -m posviz.lab train --encoding {name} --task text --seed 1"
+    recipe = training.RECIPES["text"]
+    assert record["recipe"] == dataclasses.asdict(recipe) | {"betas": list(recipe.betas)}
+
+
+def test_training_again_from_the_recorded_command_follows_the_recorded_losses():
+    record, recipe = model_of("alibi").record, training.RECIPES["text"]
+    if record["training_text"] != data.describe_training_text():
+        pytest.skip("another Python version: the training text is another one")
+    run = training.Run(storage.blank("alibi", "text", 1, recipe.shape(), recipe.base), "text", recipe, 1)
+    for _ in range(40):
+        run.advance()
+    assert [np.mean(run.losses[:20]), np.mean(run.losses[20:])] == pytest.approx(record["losses"][:2], abs=0.02)
+
+
+def test_recorded_numbers_need_no_torch():
+    script = (
+        "import sys, posviz.lab as lab; lab.results(); lab.minilm();"
+        "assert not {'torch', 'matplotlib', 'ipywidgets'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_the_minilm_table_is_the_one_described():
+    table = lab.minilm()
+    assert table.shape == (512, 384)
+    unit = table / np.linalg.norm(table, axis=1, keepdims=True)
+    cosine = [np.diagonal(unit @ unit.T, distance).mean() for distance in (1, 8, 128)]
+    assert cosine == pytest.approx([0.85, 0.29, 0.08], abs=0.01)
+
+
+# ------------------------------------------------------------------ the texts
+
+
+def test_the_evaluation_text_is_frozen_ascii_and_long_enough():
+    text = data.evaluation_bytes()
+    assert hashlib.sha256(text).hexdigest() == "18db7ddb147804bea522548e111d1288733bc996852c56eda62b33eeac65ce18"
+    assert len(text) >= 64_000 and text.isascii()
+
+
+def test_the_evaluation_text_is_not_in_the_training_text():
+    training_text = data.training_text()
+    for crop in data.crops(256)[:, -128:]:
+        assert bytes(crop.tolist()) not in training_text
+
+
+def test_only_the_context_of_an_evaluation_text_grows():
+    short, long = data.crops(128), data.crops(1024)
+    assert short.shape == (32, 129) and long.shape == (32, 1025)
+    assert torch.equal(short, long[:, -129:])
+    assert len({tuple(row) for row in long.tolist()}) == 32
+    with pytest.raises(ValueError, match="between 64 and 1024"):
+        data.crops(2048)
+
+
+def test_the_training_text_is_described_by_its_hash_and_holds_no_tests():
+    described = data.describe_training_text()
+    assert described["sha256"] == hashlib.sha256(data.training_text()).hexdigest()
+    assert described["bytes"] > 5_000_000
+    assert b"class TestProgram" not in data.training_text().replace(b"class TestProgram(object)", b"")
+
+
+# ------------------------------------------------------------------ measurements
+
+
+def test_loss_by_position_and_by_context_agree_on_the_last_bytes():
+    model = model_of("alibi")
+    by_position = lab.loss_by_position(model, 200)
+    assert by_position.shape == (32, 200)
+    assert np.allclose(by_position[:, -64:].mean(axis=1), lab.loss_by_context(model, [200])[0], atol=1e-5)
+
+
+def test_loss_is_the_mean_negative_log_probability():
+    model = model_of("rope")
+    tokens = data.crops(64)[3:4]
+    with torch.no_grad():
+        p = model(tokens[:, :-1])[0].double().softmax(-1)
+    expected = -np.mean([p[i, tokens[0, i + 1]].log().item() for i in range(64)])
+    assert lab.loss_by_context(model, [64])[0, 3] == pytest.approx(expected, abs=1e-5)
+
+
+def test_attention_gives_causal_rows_that_sum_to_one():
+    weights = lab.attention(model_of("rope"), "import numpy as np\n" * 12, "yarn")
+    assert weights.shape == (4, 4, 228, 228) and weights.dtype == np.float32
+    assert np.allclose(weights.sum(axis=-1), 1, atol=1e-5)
+    assert np.triu(weights, 1).max() == 0
+    assert lab.attention(model_of("alibi")).shape == (4, 4, 128, 128)
+    with pytest.raises(ValueError, match="1 to 1024 tokens; got 0"):
+        lab.attention(model_of("alibi"), "")
+    with pytest.raises(ValueError, match="reads tokens 0 to 255; got 0 to 300"):
+        lab.attention(model_of("alibi"), [0, 300])
+
+
+def test_entropy_is_that_of_the_attention_weights():
+    model = model_of("alibi")
+    tokens = data.crops(192)[::4]
+    expected = []
+    for row in tokens:
+        w = lab.attention(model, row[:-1])[:, :, -64:].astype(float)
+        expected.append(-(w * np.log(np.where(w > 0, w, 1))).sum(-1).mean(-1))
+    entropy = lab.entropy_by_length(model, [192])
+    assert entropy.shape == (1, 4, 4)
+    assert np.allclose(entropy[0], np.mean(expected, axis=0), atol=1e-3)
+
+
+def test_entropy_grows_with_the_text_where_nothing_holds_it():
+    none, alibi = (lab.entropy_by_length(model_of(name), [128, 1024]).mean(axis=(1, 2)) for name in ("none", "alibi"))
+    assert none[1] - none[0] > 1 and none[1] - none[0] > alibi[1] - alibi[0] + 0.5
+    assert none[1] < np.log(1024)
+
+
+def test_a_learned_table_asked_too_much_says_what_to_do():
+    with pytest.raises(IndexError, match="position 128 has none. A change says what to use instead"):
+        lab.loss_by_context(model_of("learned"), [256])
+
+
+@pytest.mark.parametrize("bad", [63, 1025, 128.5, "128", True])
+def test_lengths_that_cannot_be_measured_are_named(bad):
+    with pytest.raises((ValueError, TypeError), match="length|context"):
+        lab.loss_by_context(model_of("alibi"), [bad])
+
+
+def test_measuring_changes_nothing():
+    model = model_of("rope")
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    first = lab.loss_by_context(model, [256])
+    lab.loss_by_context(model, [256], "yarn+log_n")
+    assert np.array_equal(lab.loss_by_context(model, [256]), first)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss has other units elsewhere")
+def test_the_largest_measurement_stays_under_600_megabytes():
+    script = (
+        "import resource, posviz.lab as lab; m = lab.load('transformer_xl');"
+        "lab.loss_by_context(m, [1024]); lab.entropy_by_length(m, [1024]);"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+    )
+    out = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert float(out.stdout) < 600
+
+
+# ------------------------------------------------------------------ the progress bar
+
+
+class Handle:
+    def __init__(self):
+        self.frames = []
+
+    def update(self, frame, raw):
+        self.frames.append(frame)
+
+
+def test_the_bar_in_a_notebook_leaves_nothing_behind(monkeypatch):
+    handle, first = Handle(), []
+
+    def display(frame, raw, display_id):
+        first.append(frame)
+        return handle
+
+    monkeypatch.setattr("IPython.display.display", display)
+    monkeypatch.setattr(progress, "_in_notebook", lambda: True)
+    with progress.Progress("counting <things>", 2, quiet=0) as bar:
+        bar.update(1)
+        bar.update(2)
+    assert first == [{}] and handle.frames[-1] == {}
+    assert "counting &lt;things&gt;: 2 of 2" in handle.frames[-2]["text/html"]
+
+
+def test_a_training_in_a_notebook_ends_with_its_loss_curve(monkeypatch):
+    handle = Handle()
+    monkeypatch.setattr("IPython.display.display", lambda *a, **k: handle)
+    monkeypatch.setattr(progress, "_in_notebook", lambda: True)
+    lab.train("none", steps=2)
+    assert handle.frames[-1].keys() == {"image/png"}
+    assert handle.frames[-1]["image/png"].startswith(b"\x89PNG")
+
+
+def test_the_bar_in_a_terminal_is_wiped(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with progress.Progress("counting", 4, quiet=0) as bar:
+        bar.update(4, "loss 1.0")
+    err = capsys.readouterr().err
+    assert "████████████████████ counting: 4 of 4, loss 1.0, 0 s left" in err
+    assert err.endswith("\r\033[K")
+
+
+def test_short_measurements_are_silent(capsys):
+    lab.recall(model_of("alibi"), [40])
+    assert capsys.readouterr() == ("", "")
+
+
+# ------------------------------------------------------------------ far recall
+
+
+@functools.cache
+def recall_of(name, change=None):
+    return dict(zip((16, 48, 256), lab.recall(lab.load(name, "copy"), [16, 48, 256], change)))
+
+
+def test_flat_is_not_the_same_as_using_far_context():
+    alibi, rope, learned = recall_of("alibi"), recall_of("rope"), recall_of("learned", "wrap")
+    assert alibi[16] > 0.95 and alibi[48] > 0.9
+    assert rope[16] > 0.95 and rope[48] > 0.9
+    assert learned[256] < 0.3
+
+
+def test_a_copy_model_reads_symbols_only():
+    with pytest.raises(ValueError, match="reads tokens 0 to 63"):
+        lab.loss_by_context(lab.load("alibi", "copy"), [64])
+    with pytest.raises(ValueError, match="distance must be at most 512"):
+        lab.recall(lab.load("alibi", "copy"), [513])
+
+
+def test_the_environment_may_be_read_only(tmp_path):
+    """Loading and measuring write nothing: a course in a shared folder."""
+    script = "import posviz.lab as lab; lab.recall(lab.load('alibi', 'copy'), [16]); lab.results()"
+    before = sorted(os.listdir(storage.CHECKPOINTS))
+    subprocess.run([sys.executable, "-B", "-c", script], check=True, cwd=tmp_path)
+    assert sorted(os.listdir(storage.CHECKPOINTS)) == before and not os.listdir(tmp_path)
