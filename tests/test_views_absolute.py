@@ -12,7 +12,7 @@ import torch
 
 from posviz.views import absolute
 
-CHECKPOINT = Path(absolute.__file__).parent.parent / "lab" / "checkpoints" / "learned.safetensors"
+LAB = Path(absolute.__file__).parent.parent / "lab"
 
 
 def numbers(sentence):
@@ -75,19 +75,29 @@ def test_rows_beyond_the_training_texts_are_bit_for_bit_those_of_the_start():
     assert (start[:12] != end[:12]).all()
 
 
-def test_alike_rows_shows_the_cosines_of_the_shipped_table():
-    raw = CHECKPOINT.read_bytes()
+def rows_of_the_small_model():
+    raw = (LAB / "checkpoints" / "learned.safetensors").read_bytes()
     (size,) = struct.unpack("<Q", raw[:8])
     entry = json.loads(raw[8 : 8 + size])["encoding.table"]
     first, last = entry["data_offsets"]
     assert entry["dtype"] == "F16"
-    rows = np.frombuffer(raw[8 + size + first : 8 + size + last], "<f2").reshape(entry["shape"]).astype(float)
-    view, _, sentence = absolute.AlikeRows().drawn(table="small model", row=17)
+    return np.frombuffer(raw[8 + size + first : 8 + size + last], "<f2").reshape(entry["shape"]).astype(float)
+
+
+def rows_of_minilm():
+    with np.load(LAB / "minilm.npz") as file:
+        return file["position_embeddings"][:128].astype(float)
+
+
+@pytest.mark.parametrize("table, rows", [("small model", rows_of_the_small_model), ("MiniLM", rows_of_minilm)])
+def test_alike_rows_shows_the_cosines_of_the_shipped_tables(table, rows):
+    rows = rows()
+    view, _, sentence = absolute.AlikeRows().drawn(table=table, row=17)
     wanted = [rows[17] @ other / (np.linalg.norm(rows[17]) * np.linalg.norm(other)) for other in rows]
     np.testing.assert_allclose(view.curve.get_ydata(), wanted, atol=1e-12)
     np.testing.assert_allclose(view.cosines.get_array()[17], wanted, atol=1e-12)
     others = [-2 if k == 17 else cosine for k, cosine in enumerate(wanted)]
-    assert f"most like row 17 is row {int(np.argmax(others))} (cosine {max(others):.2f})" in sentence
+    assert sentence.startswith(table) and f"most like row 17 is row {int(np.argmax(others))} (cosine {max(others):.2f})" in sentence
 
 
 def test_rows_of_the_sinusoidal_table_are_as_alike_as_their_distance_says():
@@ -152,7 +162,7 @@ def test_the_binary_clock_counts_digits_and_measures_steps(position, base):
     assert all(edge.get_xdata()[0] == position + 0.5 for edge in view.edges)
 
 
-@pytest.mark.parametrize("dim, base, draw", [(128, 1e4, 0), (16, 10.0, 7), (256, 1e6, 20)])
+@pytest.mark.parametrize("dim, base, draw", [(128, 1e4, 0), (32, 10.0, 7), (256, 1e6, 20)])
 @pytest.mark.parametrize("vectors", ["identical", "random", "projected"])
 def test_the_score_by_distance_of_three_kinds_of_vectors(vectors, dim, base, draw):
     view, _, sentence = absolute.DecayByDistance().drawn(vectors=vectors, draw=draw, dim=dim, base=base)
@@ -170,8 +180,15 @@ def test_the_score_by_distance_of_three_kinds_of_vectors(vectors, dim, base, dra
     low, high = view.score.axes.get_ylim()
     assert low < view.score.get_ydata().min() and view.score.get_ydata().max() < high
     rises = np.mean([score[n + 1] > score[n] for n in range(512)])
-    assert f"changes by {score[500] - score[0]:+.1f}; {rises:.0%} of the steps" in sentence
+    assert f"{score[0]:.1f} at distance 0 and {score[500]:.1f} at 500; {rises:.0%} of the steps" in sentence
     assert f"alone: {np.corrcoef(score, alone)[0, 1]:.2f}." in sentence
+
+
+def test_the_word_of_the_key_moves_the_score_by_a_constant_only():
+    curves = {kind: absolute.DecayByDistance().drawn(vectors=kind, draw=4)[0].score.get_ydata()
+              for kind in ("identical", "random", "projected")}
+    np.testing.assert_allclose(curves["identical"], curves["random"], atol=1e-10)
+    assert np.abs(curves["projected"] - curves["random"]).max() > 0.3
 
 
 @pytest.mark.parametrize("trained, dim, penalty", [(512, 128, 1e-3), (64, 16, 10.0), (768, 64, 1e-4)])

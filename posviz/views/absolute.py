@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load_file
 
-import posviz.lab
-from posviz import rope_frequencies, sinusoidal, softmax, style, wavelengths
+from posviz import lab, rope_frequencies, sinusoidal, softmax, style, wavelengths
 from posviz.views.base import Choice, PowersOfTen, Steps, View
 
 ROWS, WIDTH = 24, 16      # the small learned table: positions, features
@@ -56,7 +55,7 @@ class AlikeRows(View):
     title = "Which rows of a position table are alike"
     size = (9, 4.2)
     controls = [
-        Choice("table", ["small model", "sinusoidal"]),
+        Choice("table", ["MiniLM", "small model", "sinusoidal"]),
         Steps("row", 0, 127, default=60, label="position of the row"),
     ]
 
@@ -81,7 +80,7 @@ class AlikeRows(View):
         near = cosines.copy()
         np.fill_diagonal(near, -2)
         means = ", ".join(f"{np.diagonal(cosines, distance).mean():.2f}" for distance in (1, 8, 64))
-        return (f"{table.capitalize()}: the row most like row {row} is row {near[row].argmax()} (cosine {near[row].max():.2f}). "
+        return (f"{table}: the row most like row {row} is row {near[row].argmax()} (cosine {near[row].max():.2f}). "
                 f"Mean cosine of rows 1, 8 and 64 apart: {means}.")
 
 
@@ -196,13 +195,13 @@ class DecayByDistance(View):
     controls = [
         Choice("vectors", ["identical", "random", "projected"]),
         Steps("draw", 0, 20, default=0, label="draw of the random numbers"),
-        Steps("dim", 16, 256, step=16, default=128, unit="features", label="width d"),
+        Steps("dim", 32, 256, step=32, default=128, unit="features", label="width d"),
         PowersOfTen("base", 1, 6, default=4),
     ]
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(0, 512), ylim=(-1.9, 1.3), xlabel="distance (tokens)", ylabel="change of the score ÷ (d/2)")
+        axes.set(xlim=(0, 512), ylim=(-2.5, 1.3), xlabel="distance (tokens)", ylabel="change of the score ÷ (d/2)")
         axes.axhline(0, **style.reference)
         (self.alone,) = axes.plot([], [], **style.line(1) | {"linewidth": 1.6}, label="positions alone")
         (self.score,) = axes.plot([], [], **style.line(0) | {"linewidth": 1.6}, label="these vectors")
@@ -216,8 +215,8 @@ class DecayByDistance(View):
         self.alone.set_data(distance, (alone - alone[0]) / (dim / 2))
         rises = (np.diff(score) > 0).mean()
         alike = np.corrcoef(score, alone)[0, 1]
-        return (f"{vectors.capitalize()} vectors, draw {draw}, d = {dim}, base {base:,.0f}: from distance 0 to 500 the score changes by "
-                f"{score[500] - score[0]:+.1f}; {rises:.0%} of the steps go up. Correlation with the positions alone: {alike:.2f}.")
+        return (f"{vectors.capitalize()} vectors, draw {draw}, d = {dim}, base {base:,.0f}: the score is {score[0]:.1f} at distance 0 and "
+                f"{score[500]:.1f} at 500; {rises:.0%} of the steps go up. Correlation with the positions alone: {alike:.2f}.")
 
 
 class ReadThePosition(View):
@@ -262,8 +261,10 @@ def _cosines(table):
     """Cosine of every two of the first 128 rows of a table, (128, 128)."""
     if table == "sinusoidal":
         rows = sinusoidal(range(128), 64)
+    elif table == "MiniLM":
+        rows = lab.minilm()[:128].astype(float)
     else:
-        file = Path(posviz.lab.__file__).with_name("checkpoints") / "learned.safetensors"
+        file = Path(lab.__file__).with_name("checkpoints") / "learned.safetensors"
         rows = load_file(file)["encoding.table"].astype(float)
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     cosines = rows @ rows.T
