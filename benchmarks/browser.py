@@ -86,6 +86,14 @@ WATCH = """() => {
   document.addEventListener('pointermove', () => seen.moves.push(now()), true);
   look();
 }"""
+RUN_ALL = """async () => {
+  await jupyterapp.restored;
+  const notebook = jupyterapp.shell.currentWidget;
+  await notebook.context.ready;
+  await notebook.sessionContext.ready;
+  await notebook.sessionContext.session.kernel.info;
+  await jupyterapp.commands.execute('notebook:run-all-cells');
+}"""
 HANDLE = ".jp-OutputArea .widget-slider .noUi-handle"
 
 
@@ -125,8 +133,8 @@ def drag(page, seconds=3.0, rate=60):
 def measure(context, url, name, options):
     page = context.new_page()
     page.goto(f"{url}/lab/tree/{name}.ipynb?reset", wait_until="domcontentloaded")
-    browser.wait_until_ready(page)
-    page.evaluate("async () => await jupyterapp.commands.execute('notebook:run-all-cells')")
+    page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext", timeout=60_000)
+    page.evaluate(RUN_ALL)
     page.locator(HANDLE).first.wait_for(timeout=60_000)
     time.sleep(2)
     page.evaluate(WATCH)

@@ -6,6 +6,7 @@ import html
 from collections import OrderedDict
 
 import ipywidgets
+import numpy as np
 
 from posviz import frames, style
 from posviz.views import base
@@ -105,9 +106,11 @@ class Explorer(ipywidgets.VBox):
         return picture, sentence
 
     def still(self):
-        """(PNG bytes, sentence) of the state shown, compressed as small as it gets: what a saved notebook keeps."""
+        """(PNG bytes, sentence) of the state shown, the sentence written under the picture: what a saved notebook keeps."""
         sentence = self._drawn.update(**self.values)
-        return frames.png(self._layers.frame(), level=9), sentence
+        picture = self._layers.frame()
+        caption = base.caption(sentence, self.view.size[0])
+        return frames.png(np.concatenate([picture, caption]), level=9), sentence
 
     def _repr_mimebundle_(self, include=None, exclude=None, **kwargs):
         picture, sentence = self.still()

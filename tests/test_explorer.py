@@ -11,6 +11,7 @@ import pytest
 
 from posviz import explorer as explorer_module
 from posviz import style
+from posviz.views import base
 from posviz.views.base import Choice, PowersOfTen, Range, Steps, Text, Toggle, View
 
 
@@ -124,6 +125,15 @@ def test_the_same_cell_shows_live_and_still(explorer):
     assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
     assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.model_id
     assert metadata["image/png"]["alt"] == f"A parabola. {explorer.sentence}"
+
+
+def test_the_still_picture_has_its_sentence_written_under_it(explorer):
+    from struct import unpack
+    width, height = unpack(">II", explorer.still()[0][16:24])
+    assert width == 400 and 330 < height < 420      # 300 of the picture, the rest for two or three lines
+    longer = base.caption("word " * 40, 4)
+    assert longer.shape[1] == 400 and longer.shape[0] > base.caption("word", 4).shape[0]
+    assert (longer[..., :3].min(axis=(0, 2))[-5:] == 255).all()     # no line runs out on the right
 
 
 def test_the_still_picture_is_the_same_on_every_run(explorer):

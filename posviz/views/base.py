@@ -2,8 +2,10 @@
 
 import copy
 import math
+import textwrap
 from dataclasses import dataclass
 
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -215,6 +217,19 @@ class View:
         from posviz.explorer import Explorer
 
         return Explorer(self, **values)
+
+
+def caption(sentence, width):
+    """A strip `width` inches wide with the sentence on it, as RGBA pixels: GitHub and slides show only the picture."""
+    with style.rc():
+        size = style.font_size()
+        lines = textwrap.wrap(sentence, int(width * 72 / (0.56 * size)))   # a letter is about 0.56 of the type size wide
+        height = (1.4 * len(lines) + 0.8) * size / 72
+        figure = Figure(figsize=(width, height), dpi=DPI * style.current()[1])
+        canvas = FigureCanvasAgg(figure)
+        figure.text(0.01, 1 - 0.4 * size / 72 / height, "\n".join(lines), va="top", linespacing=1.4)
+        canvas.draw()
+        return np.asarray(canvas.buffer_rgba())
 
 
 def _snap(figure):
