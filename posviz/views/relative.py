@@ -47,7 +47,7 @@ class ScoreTerms(View):
     controls = [
         Choice("method", METHODS),
         Steps("terms", 1, 4, default=1, label="terms added"),
-        Steps("first", 0, 100, default=0, unit="tokens", label="position of the first word"),
+        Steps("first", 0, 100, default=0, unit="tokens", label="first word at"),
     ]
     names = ("word × word", "word × position", "position × word", "position × position")
 
@@ -193,11 +193,10 @@ class PositionPart(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(-32, 32), ylim=(-6, 8), xlabel="distance i − j (tokens; keys in the future are on the left)",
-                 ylabel="position part of the score")
+        axes.set(xlim=(-32, 32), ylim=(-6, 8), xlabel="distance i − j (tokens; the future is on the left)",
+                 ylabel="position part of score", title="one curve for each query word")
         axes.axhline(0, **style.reference)
-        self.curves = {word: axes.plot([], [], **style.line(n), label=f"query '{word}'")[0]
-                       for n, word in enumerate(WORDS)}
+        self.curves = {word: axes.plot([], [], **style.line(n), label=word)[0] for n, word in enumerate(WORDS)}
         (self.read,) = axes.plot([], [], **style.marker(4) | {"markersize": 7})
         axes.legend(loc="upper center", ncols=4, frameon=False, columnspacing=1.0, handlelength=2.6)
 
