@@ -13,6 +13,7 @@ from posviz.lab.changes import ROWS, Change
 from posviz.lab.encodings import ENCODINGS
 
 LENGTHS = (128, 256, 512, 1024)  # 1, 2, 4 and 8 times the trained length
+STRIDE = 16  # positions whose losses are averaged into one number of "by_position"
 DISTANCES = (16, 32, 48, 64, 96, 128, 192, 256)  # of the copy task; the longest trained one is 64
 RESULTS = Path(__file__).parent / "results.json"
 
@@ -51,6 +52,13 @@ def ratios(loss):
     return ratio, spread / np.sqrt(loss.shape[1]) / loss[0].mean()
 
 
+def position_row(model, encoding, seed):
+    """Loss along texts of 1,024 bytes as trained: a number for each 16 positions. A learned table ends at its last row."""
+    length = model.length if encoding == "learned" else LENGTHS[-1]
+    loss = measure.loss_by_position(model, length).mean(axis=0)
+    return {"encoding": encoding, "seed": seed, "loss": loss.reshape(-1, STRIDE).mean(axis=1).round(4).tolist()}
+
+
 def recall_rows(model, encoding, seed):
     changes = (None, "pi", "ntk", "yarn", "yarn+log_n") if encoding == "rope" else CHANGES.get(encoding, (None,))
     changes = changes if encoding in ("rope", "learned") else (None,)
@@ -63,7 +71,7 @@ def recall_rows(model, encoding, seed):
 
 def evaluate(folders, write=False):
     """Measure the models of these folders (one a seed), print the table, and with `write` put it in results.json."""
-    rows, recall, training = [], [], []
+    rows, by_position, recall, training = [], [], [], []
     for folder in folders:
         for encoding in ENCODINGS:
             for task in ("text", "copy"):
@@ -78,6 +86,7 @@ def evaluate(folders, write=False):
                     recall += recall_rows(model, encoding, seed)
                 else:
                     rows += measure_rows(model, encoding, seed)
+                    by_position.append(position_row(model, encoding, seed))
                     for row in rows[-len(CHANGES.get(encoding, OTHERS)) :]:
                         print(line(row), flush=True)
     print()
@@ -97,7 +106,8 @@ def evaluate(folders, write=False):
             "distances": list(DISTANCES),
         }
         old = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
-        for key, new in (("rows", rows), ("recall", recall), ("training", training)):
+        parts = {"rows": rows, "by_position": by_position, "recall": recall, "training": training}
+        for key, new in parts.items():
             results[key] = merged(old.get(key, []), new)
         storage.write(RESULTS, (json.dumps(results, indent=1) + "\n").encode())
         print(f"\nwritten to {RESULTS.name}")
