@@ -1,4 +1,4 @@
-"""JupyterLab and Chromium for the browser tests: one server and one browser, both apart from the reader's own settings."""
+"""JupyterLab and Chromium for the browser tests, both apart from the settings of whoever runs them."""
 
 import contextlib
 import json
@@ -34,7 +34,7 @@ def chromium():
 
 @contextlib.contextmanager
 def server(root, home):
-    """A JupyterLab over the folder `root` on a free loopback port, with all its settings under `home`; yields its URL."""
+    """A JupyterLab over the folder `root` on a free loopback port, all its settings under `home`; yields its URL."""
     env = dict(os.environ, HOME=str(home))
     for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTERLAB_SETTINGS_DIR",
                  "JUPYTERLAB_WORKSPACES_DIR", "IPYTHONDIR"):

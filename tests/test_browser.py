@@ -85,7 +85,7 @@ READ_EXPLORER = """async explorer => {
     };
 }"""
 
-# Notes, at every frame the browser paints, where things stand in the cell of an explorer and where the next cell begins.
+# Notes, at every frame the browser paints, where things stand in the cell of an explorer and where the next one begins.
 WATCH_LAYOUT = """explorer => {
     const cell = explorer.closest(".jp-Cell"), below = cell.nextElementSibling;
     const seen = window.layoutSeen = new Set();
@@ -125,7 +125,7 @@ class Chapter:
             f"{answer.status} for {answer.url}"))
         wait_until(lambda: page.evaluate("() => !!window.jupyterapp"), "JupyterLab did not load")
         page.evaluate("() => jupyterapp.restored")
-        wait_until(lambda: page.evaluate("() => !!jupyterapp.shell.currentWidget?.sessionContext"), "no notebook was opened")
+        wait_until(lambda: page.evaluate("() => !!jupyterapp.shell.currentWidget?.sessionContext"), "no notebook opened")
         page.evaluate("""async () => {
             const notebook = jupyterapp.shell.currentWidget;
             await notebook.context.ready;
@@ -281,7 +281,8 @@ def drag(explorer, name):
     mouse = explorer.page.mouse
     mouse.move(track["x"] + start * track["width"], y)
     mouse.down()
-    for part in [*(step / 15 for step in range(16)), *(1 - step / 15 for step in range(16)), 0.7 if start < 0.5 else 0.3]:
+    there = [step / 15 for step in range(16)]
+    for part in [*there, *reversed(there), 0.7 if start < 0.5 else 0.3]:
         mouse.move(track["x"] + part * track["width"], y)
     mouse.up()
 

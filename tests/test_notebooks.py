@@ -1,8 +1,9 @@
-"""The chapters as files: stored from one clean run, readable everywhere, solved exercises, and at home on a locked machine.
+"""The chapters as files: stored from one clean run, readable everywhere, solvable, at home on a locked machine.
 
 `make test` runs them under strict nbval as well, which compares every text output with a new run.
 """
 
+import base64
 import json
 import os
 import re
@@ -14,6 +15,7 @@ from pathlib import Path
 import ipywidgets
 import notebooks
 import pytest
+from bs4 import BeautifulSoup
 from IPython.display import display
 
 from posviz import quiz
@@ -76,6 +78,46 @@ def results_of(code, name, names):
 
 
 @pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """The folder to which plain `jupyter nbconvert` wrote every chapter as HTML and as Markdown."""
+    folder = tmp_path_factory.mktemp("exported")
+    for kind in ("html", "markdown"):
+        subprocess.run([sys.executable, "-m", "nbconvert", "--log-level=ERROR", "--to", kind, "--output-dir", folder,
+                        *NOTEBOOKS], check=True)
+    return folder
+
+
+def pictures_of(path):
+    """[(sentence, PNG bytes), ...] of the pictures stored in a chapter."""
+    data = [output.get("data", {}) for cell in cells_of(path) for output in cell.get("outputs", [])]
+    return [("".join(part["text/plain"]), base64.b64decode("".join(part["image/png"])))
+            for part in data if "image/png" in part]
+
+
+@every_chapter
+def test_html_shows_every_picture_with_its_sentence(path, exported):
+    page = BeautifulSoup((exported / f"{path.stem}.html").read_text(encoding="utf-8"), "html.parser")
+    shown = [(image["alt"], base64.b64decode(image["src"].removeprefix("data:image/png;base64,")))
+             for image in page.find_all("img")]
+    assert_the_same(shown, pictures_of(path))
+    assert page.find("script", type="application/vnd.jupyter.widget-view+json") is None
+
+
+@every_chapter
+def test_markdown_shows_every_picture_with_its_sentence(path, exported):
+    text = (exported / f"{path.stem}.md").read_text(encoding="utf-8")
+    shown = [(re.sub(r"\\(.)", r"\1", alt), (exported / file).read_bytes())
+             for alt, file in re.findall(r"!\[((?:\\.|[^\]\\])*)\]\(([^)]+\.png)\)", text)]
+    assert_the_same(shown, pictures_of(path))
+
+
+def assert_the_same(shown, stored):
+    assert [picture for _, picture in shown] == [picture for _, picture in stored]
+    for (alt, _), (sentence, _) in zip(shown, stored):
+        assert sentence in alt
+
+
+@pytest.fixture(scope="module")
 def locked_repository(tmp_path_factory):
     """A copy of the package and the chapters that nobody else touches, write-protected."""
     root = tmp_path_factory.mktemp("repository")
@@ -121,7 +163,8 @@ def locked_environment(repository, temporary, no_torch):
         "POSVIZ_READ_ONLY": os.pathsep.join([str(repository), str(ROOT), os.path.expanduser("~")]),
         "POSVIZ_NO_TORCH": "1" if no_torch else "",
     }
-    for name in ("IPYTHONDIR", "MPLCONFIGDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+    for name in ("IPYTHONDIR", "MPLCONFIGDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "XDG_CACHE_HOME",
+                 "XDG_CONFIG_HOME"):
         env.pop(name, None)
     return env
 

@@ -4,8 +4,9 @@
     python tools/notebooks.py notebooks/05_rope.ipynb    the named ones
     python tools/notebooks.py --check                    run nothing, say what is wrong with the stored files
 
-A stored chapter holds text and still pictures only. Live widgets come back when a reader runs the cell; their identifiers
-would differ from run to run and are dead in a fresh copy. tests/test_notebooks.py applies `problems` to every chapter.
+A stored chapter holds text and still pictures only. Live widgets come back when a reader runs the cell; their
+identifiers would differ from run to run and are dead in a fresh copy. tests/test_notebooks.py applies `problems` to
+every chapter.
 """
 
 import argparse
@@ -27,6 +28,7 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+CELL_METADATA = {"slideshow", "tags"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STORED = {"text/plain", "text/html", "text/markdown", "text/latex", "image/png"}
 SLIDES = {"slide", "subslide", "fragment", "skip", "notes"}
@@ -69,7 +71,8 @@ def stored(notebook):
     """The bytes of a notebook that was run, without anything that lives only in this session."""
     notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:
-        cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in ("slideshow", "tags") if key in cell.metadata})
+        kept = {key: cell.metadata[key] for key in CELL_METADATA if key in cell.metadata}
+        cell.metadata = nbformat.from_dict(kept)
         for output in cell.get("outputs", []):
             if "data" in output:
                 if WIDGET in output.data and "image/png" not in output.data:
@@ -138,8 +141,8 @@ def solution_code(cell):
 def _cell_problems(cell, following):
     if cell["metadata"].get("slideshow", {}).get("slide_type") not in SLIDES:
         yield f"its slide type must be one of {', '.join(sorted(SLIDES))}"
-    if set(cell["metadata"]) - {"slideshow", "tags"}:
-        yield f"metadata that is not stored: {sorted(set(cell['metadata']) - {'slideshow', 'tags'})}"
+    if set(cell["metadata"]) - CELL_METADATA:
+        yield f"metadata that is not stored: {sorted(set(cell['metadata']) - CELL_METADATA)}"
     if not source(cell).strip():
         yield "it is empty"
     if cell["cell_type"] != "code":
@@ -181,7 +184,7 @@ def _output_problems(output):
         sentence = "".join(data.get("text/plain", ""))
         if len(sentence) < SHORTEST_SENTENCE or sentence.startswith("<"):
             yield f"a picture without its sentence: {sentence!r}"
-        if sentence not in output["metadata"].get("image/png", {}).get("alt", ""):
+        elif sentence not in output["metadata"].get("image/png", {}).get("alt", ""):
             yield "a picture whose alternative text does not hold its sentence"
         width, _ = struct.unpack(">II", base64.b64decode("".join(data["image/png"]))[16:24])
         if width > WIDEST_PICTURE:

@@ -1,8 +1,8 @@
 """Python loads this at its start when the folder is on PYTHONPATH: a machine where little is allowed.
 
 A write below a folder of POSVIZ_READ_ONLY fails as on a read-only disk, a connection that leaves the machine fails as
-without a network, and with POSVIZ_NO_TORCH an import of torch fails as where it is not installed. Audit hooks work alike
-on every system and for every user; permissions mean nothing to root, and network namespaces need Linux.
+without a network, and with POSVIZ_NO_TORCH an import of torch fails as where it is not installed. Audit hooks work
+alike on every system and for every user; permissions mean nothing to root, and network namespaces need Linux.
 """
 
 import errno
@@ -11,8 +11,8 @@ import sys
 
 READ_ONLY = [os.path.realpath(path) + os.sep for path in os.environ["POSVIZ_READ_ONLY"].split(os.pathsep)]
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-CHANGES = {"os.mkdir", "os.remove", "os.rmdir", "os.rename", "os.symlink", "os.link", "os.chmod", "os.truncate", "os.utime",
-           "sqlite3.connect"}
+CHANGES = {"os.mkdir", "os.remove", "os.rmdir", "os.rename", "os.symlink", "os.link", "os.chmod", "os.truncate",
+           "os.utime", "sqlite3.connect"}
 
 
 def allow(event, arguments):

@@ -1,0 +1,94 @@
+"""What must agree across files: dependencies, make targets, the two commands in the README."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CONDA_NAMES = {"pytorch": "torch"}
+BROUGHT_ALONG = {"IPython", "triton"}   # by jupyterlab, and by torch where there is a GPU
+
+
+def requirements(text):
+    """{name: range} of the lines of a requirements file."""
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
+    return dict(re.fullmatch(r"([A-Za-z0-9_.-]+)(.*)", line).groups() for line in lines if line)
+
+
+RUNTIME = requirements((ROOT / "requirements.txt").read_text())
+
+
+def test_pip_and_conda_install_the_same_packages_in_the_same_ranges():
+    entries = re.findall(r"^  - ([^:\s]+)$", (ROOT / "environment.yml").read_text().partition("dependencies:")[2], re.M)
+    conda = requirements("\n".join(entries))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert conda.pop("python") == project["requires-python"]
+    del conda["pip"]
+    assert {CONDA_NAMES.get(name, name): version for name, version in conda.items()} == RUNTIME
+
+
+def test_conda_takes_everything_from_conda_forge():
+    channels = (ROOT / "environment.yml").read_text().partition("channels:")[2].partition("dependencies:")[0]
+    assert re.findall(r"- (\S+)", channels) == ["conda-forge", "nodefaults"]
+
+
+def test_the_package_requires_what_requirements_txt_names():
+    configuration = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "dependencies" in configuration["project"]["dynamic"]
+    assert configuration["tool"]["setuptools"]["dynamic"]["dependencies"] == {"file": ["requirements.txt"]}
+
+
+def test_everything_the_package_imports_is_required():
+    """Directly or brought along; what is optional stands in a try block."""
+    known = {name.replace("-", "_") for name in RUNTIME} | set(sys.stdlib_module_names) | {"posviz"} | BROUGHT_ALONG
+    for file in (ROOT / "posviz").rglob("*.py"):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        optional = [node for block in ast.walk(tree) if isinstance(block, ast.Try) for node in ast.walk(block)]
+        for node in ast.walk(tree):
+            if node not in optional and isinstance(node, ast.Import):
+                assert {alias.name.partition(".")[0] for alias in node.names} <= known, file
+            if node not in optional and isinstance(node, ast.ImportFrom) and not node.level:
+                assert node.module.partition(".")[0] in known, file
+
+
+def test_torch_is_pinned_and_everything_else_is_a_range():
+    assert RUNTIME["torch"] == "==2.13.0"
+    for name, version in RUNTIME.items():
+        assert name == "torch" or re.fullmatch(r">=[\d.]+,<\d+", version), name
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_help_lists_every_target():
+    text = (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^\.PHONY:(.*)$", text, re.M)[0].split()
+    shown = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"^  make (\S+)\s+\S", shown, re.M) == targets
+    assert {"help", "install", "lab", "test", "notebooks", "clean"} <= set(targets)
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+@pytest.mark.parametrize("script, words", [
+    ("exit 1", "posviz needs Python 3.11 or newer as "),
+    ("case \"$2\" in *ensurepip*) exit 1;; esac", "This Python has no venv module."),
+])
+def test_make_says_in_one_line_what_is_missing(script, words, tmp_path):
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    python.chmod(0o755)
+    run = subprocess.run(["make", "lab", f"PYTHON={python}", f"VENV={tmp_path / 'venv'}"], cwd=ROOT, capture_output=True,
+                         text=True)
+    assert run.returncode != 0
+    (line,) = run.stdout.splitlines()
+    assert line.startswith(words)
+    assert not (tmp_path / "venv").exists()
+
+
+def test_the_readme_names_the_two_commands():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "make lab" in text and "make test" in text
