@@ -90,7 +90,7 @@ class SinusoidalTable(View):
     title = "The sinusoidal table"
     size = (9, 4.2)
     controls = [
-        Steps("positions", 16, 256, step=16, default=128, unit="tokens"),
+        Steps("positions", 16, 160, step=16, default=128, unit="tokens"),
         Steps("dim", 8, 128, step=8, default=64, unit="features", label="width d"),
         PowersOfTen("base", 1, 6, default=4),
         Choice("layout", ["interleaved", "concatenated"]),
@@ -124,7 +124,7 @@ class OneComponent(View):
         Steps("component", 0, 127, default=8, label="component j"),
         Steps("dim", 8, 128, step=8, default=128, unit="features", label="width d"),
         PowersOfTen("base", 1, 6, default=4),
-        Steps("length", 16, 128, step=16, default=64, unit="tokens", label="text length"),
+        Steps("length", 16, 96, step=16, default=64, unit="tokens", label="text length"),
     ]
 
     def follow(self, name, before, values):
@@ -201,7 +201,7 @@ class DecayByDistance(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(0, 512), ylim=(-2.5, 1.3), xlabel="distance (tokens)", ylabel="change of the score ÷ (d/2)")
+        axes.set(xlim=(0, 512), ylim=(-2.5, 1.3), xlabel="distance (tokens)", ylabel="score change ÷ (d/2)")
         axes.axhline(0, **style.reference)
         (self.alone,) = axes.plot([], [], **style.line(1) | {"linewidth": 1.6}, label="positions alone")
         (self.score,) = axes.plot([], [], **style.line(0) | {"linewidth": 1.6}, label="these vectors")
