@@ -7,9 +7,9 @@ import re
 def alternative_text(notebook, resources):
     """An nbconvert preprocessor that gives every stored picture its alternative text in HTML and Markdown.
 
-    Installing posviz names this function in etc/jupyter/jupyter_config.json, so that plain `jupyter nbconvert` and
-    JupyterLab's "Save and Export" find it. Outputs without such a text stay as they are. The live widget is dropped: in
-    a page it would need scripts from another host.
+    jupyter-config/jupyter_config.json names this function. It is installed with posviz, so that plain `jupyter nbconvert`
+    and JupyterLab's "Save and Export" find it. Outputs without such a text stay as they are. The live widget is dropped:
+    in a page it would need scripts from another host.
     """
     for cell in notebook.cells:
         for output in cell.get("outputs", []):

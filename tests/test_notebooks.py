@@ -79,11 +79,12 @@ def results_of(code, name, names):
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """The folder to which plain `jupyter nbconvert` wrote every chapter as HTML and as Markdown."""
+    """The folder to which plain `jupyter nbconvert`, with the project's configuration, wrote every chapter."""
     folder = tmp_path_factory.mktemp("exported")
+    env = os.environ | {"JUPYTER_CONFIG_PATH": str(ROOT / "jupyter-config")}
     for kind in ("html", "markdown"):
         subprocess.run([sys.executable, "-m", "nbconvert", "--log-level=ERROR", "--to", kind, "--output-dir", folder,
-                        *NOTEBOOKS], check=True)
+                        *NOTEBOOKS], check=True, env=env)
     return folder
 
 
