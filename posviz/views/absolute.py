@@ -91,7 +91,7 @@ class SinusoidalTable(View):
     size = (9, 4.2)
     controls = [
         Steps("positions", 16, 160, step=16, default=128, unit="tokens"),
-        Steps("dim", 8, 128, step=8, default=64, unit="features", label="width d"),
+        Steps("dim", 8, 128, step=8, default=128, unit="features", label="width d"),
         PowersOfTen("base", 1, 6, default=4),
         Choice("layout", ["interleaved", "concatenated"]),
     ]
