@@ -29,10 +29,11 @@ $(VENV)/.installed-tests: $(VENV)/.installed tests/requirements.txt
 	@touch $@
 
 install: $(VENV)/.installed  ## create .venv with everything the course needs
+	@echo "Installed in $(VENV). Next: make lab"
 
 # Jupyter takes the next free port by itself. Its question about news, and the request behind it, are turned off.
 lab: $(VENV)/.installed  ## open the chapters in JupyterLab
-	$(BIN)/python -m jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=notebooks --LabApp.news_url=None \
+	@$(BIN)/python -m jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=notebooks --LabApp.news_url=None \
 		$$([ "$$(id -u)" = 0 ] && echo --allow-root)
 
 # Three runs one after the other, so that Chromium never shares two cores with anything else; all three run in any case.
@@ -49,7 +50,7 @@ test: $(VENV)/.installed-tests  ## check everything: notebooks, live pictures in
 	if [ -n "$$failed" ]; then echo "Failed, see above:$$failed"; exit 1; fi
 
 notebooks: $(VENV)/.installed  ## run all chapters and store their outputs
-	$(BIN)/python tools/notebooks.py
+	@$(BIN)/python tools/notebooks.py
 
 clean:  ## remove what the other targets made, .venv included
 	rm -rf $(VENV) build site slides student *.egg-info .pytest_cache .hypothesis
