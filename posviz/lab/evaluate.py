@@ -20,6 +20,7 @@ RESULTS = Path(__file__).parent / "results.json"
 _ROPE = ("pi", "ntk", "ntk_by_parts", "yarn", "log_n", "ntk+log_n", "yarn+log_n", Change("ntk", 8))
 CHANGES = {"learned": ROWS, "rope": (None, *_ROPE), "xpos": (None, "log_n")}
 OTHERS = (None, "log_n")
+RECALL_CHANGES = {"learned": ROWS, "rope": (None, "pi", "ntk", "yarn", "yarn+log_n")}
 
 
 def label(change):
@@ -60,12 +61,11 @@ def position_row(model, encoding, seed):
 
 
 def recall_rows(model, encoding, seed):
-    changes = (None, "pi", "ntk", "yarn", "yarn+log_n") if encoding == "rope" else CHANGES.get(encoding, (None,))
-    changes = changes if encoding in ("rope", "learned") else (None,)
+    """One dict for each change of a model of the copy task."""
     return [
         {"encoding": encoding, "change": label(change), "seed": seed,
          "accuracy": measure.recall(model, DISTANCES, change).round(4).tolist()}
-        for change in changes
+        for change in RECALL_CHANGES.get(encoding, (None,))
     ]  # fmt: skip
 
 

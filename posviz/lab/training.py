@@ -60,7 +60,7 @@ class Recipe:
 # it too few. ALiBi learns the task in 300 steps either way.
 RECIPES = {
     "text": Recipe(),
-    "copy": Recipe(layers=2, heads=2, base=10_000.0, batch=24, steps=1500, learning_rate=3e-3),
+    "copy": Recipe(layers=2, heads=2, base=10_000.0, batch=24, steps=1200, learning_rate=3e-3),
 }
 
 
