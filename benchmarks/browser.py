@@ -48,10 +48,12 @@ with plt.ioff():
 view.draw(figure); view.update(step=0)
 moving = base.artists_of(view)
 for artist in moving: artist.set_animated(True)
-figure.canvas.draw(); back = figure.canvas.copy_from_bbox(figure.bbox)
+back = []
 def show(change):
+    if not back:   # the background can only be taken once the canvas is on the page
+        figure.canvas.draw(); back.append(figure.canvas.copy_from_bbox(figure.bbox))
     view.update(step=change["new"])
-    figure.canvas.restore_region(back)
+    figure.canvas.restore_region(back[0])
     for artist in moving: artist.axes.draw_artist(artist)
     figure.canvas.blit(figure.bbox)
 slider = ipywidgets.IntSlider(0, 0, 100); slider.observe(show, "value")
