@@ -1,0 +1,388 @@
+"""The pictures of chapter 6: loss and entropy by length, scaled frequencies, penalties, log-n, attention up close."""
+
+from functools import cache
+
+import numpy as np
+
+import posviz
+from posviz import lab, style
+from posviz.views.base import Choice, Range, Steps, Text, Toggle, View
+
+TURN = 2 * np.pi
+LENGTHS = (128, 256, 512, 1024)      # bytes of context in the recorded measurements; the first is the trained length
+
+ENCODINGS = {                        # as the chapter writes them: as the lab does
+    "no encoding": "none", "learned table": "learned", "sinusoidal": "sinusoidal", "Transformer-XL": "transformer_xl",
+    "T5": "t5", "DeBERTa": "deberta", "RoPE": "rope", "xPos": "xpos", "ALiBi": "alibi", "KERPLE log": "kerple_log",
+    "KERPLE power": "kerple_power", "Sandwich": "sandwich",
+}
+FIXES = {
+    "none": None, "log-n": "log_n", "PI": "pi", "NTK-aware": "ntk", "NTK-aware, s = 8 always": "ntk × 8",
+    "NTK by parts": "ntk_by_parts", "YaRN": "yarn", "NTK-aware + log-n": "ntk+log_n", "YaRN + log-n": "yarn+log_n",
+    "new rows: random": "random", "new rows: zero": "zero", "new rows: the last one": "repeat",
+    "new rows: from the start again": "wrap", "all rows: stretched": "interpolate",
+}
+
+
+@cache
+def recorded():
+    """{(encoding, change, seed): row} of everything that was measured on the small models; needs no torch."""
+    return {(row["encoding"], row["change"], row["seed"]): row for row in lab.results()["rows"]}
+
+
+class LossByLength(View):
+    """What does more text in front do to the loss on the same last 64 bytes? Grey: all other models, as trained."""
+
+    title = "Loss against length, measured"
+    size = (9, 4.2)
+    controls = [
+        Choice("model", ENCODINGS, default="RoPE"),
+        Choice("fix", FIXES, label="change at inference"),
+    ]
+
+    def draw(self, figure):
+        axes = figure.subplots()
+        _length_axis(axes, "loss (nats a byte)")
+        for (_, change, seed), row in recorded().items():
+            if change is None and seed == 1:
+                axes.plot(LENGTHS, row["loss"], **style.reference | {"linestyle": "-", "color": "#CFCFCF"})
+        axes.set_ylim(1.2, 3.3)
+        self.lines = {}
+        for index, words in enumerate(("as trained", "with the change")):
+            look = style.line(index) | {"marker": style.MARKERS[index], "markersize": 8}
+            (first,) = axes.plot([], [], **look, label=words)
+            (second,) = axes.plot([], [], **look | {"linewidth": 1, "markersize": 4})
+            self.lines[words] = [first, second]
+        axes.legend(loc="upper left", frameon=False, title="large: first seed, small: second seed", alignment="left")
+
+    def update(self, model, fix):
+        encoding, change = ENCODINGS[model], FIXES[fix]
+        curves = {"as trained": _losses(encoding, None), "with the change": _losses(encoding, change) if change else []}
+        for words, lines in self.lines.items():
+            for line, curve in zip(lines, [*curves[words], [], []]):
+                line.set_data(LENGTHS[:len(curve)], curve)
+        changed = curves["with the change"]
+        if change and not changed:
+            return f"{fix}: this does not apply to {model}. {_grows(model, curves['as trained'])}"
+        if not change:
+            return _grows(model, curves["as trained"])
+        return f"{model}. {_grows('With ' + fix, changed)}"
+
+
+class EntropyByLength(View):
+    """Does attention get flatter in a longer text, and does it help to sharpen it again?"""
+
+    title = "Entropy of attention and loss, with and without log-n"
+    size = (9, 4.2)
+    MODELS = {name: (encoding, None) for name, encoding in ENCODINGS.items() if encoding != "learned"} | {
+        "RoPE + NTK-aware": ("rope", "ntk"), "RoPE + YaRN": ("rope", "yarn")}
+    controls = [Choice("model", MODELS, default="RoPE + NTK-aware"), Steps("seed", 1, 2)]
+
+    def draw(self, figure):
+        left, right = figure.subplots(1, 2)
+        _length_axis(left, "entropy (nats)")
+        _length_axis(right, "loss (nats a byte)")
+        left.set_ylim(0, 7.4)
+        right.set_ylim(1.2, 3.3)
+        left.plot(LENGTHS, np.log(LENGTHS), **style.reference | {"linewidth": 1.6}, label="ln n, the most there can be")
+        self.entropy, self.loss = {}, {}
+        for index, words in enumerate(("as it is", "with log-n")):
+            look = style.line(index) | {"marker": style.MARKERS[index], "markersize": 8, "label": words}
+            (self.entropy[words],) = left.plot([], [], **look)
+            (self.loss[words],) = right.plot([], [], **look)
+        left.legend(loc="lower left", frameon=False)
+
+    def update(self, model, seed):
+        encoding, change = self.MODELS[model]
+        rows = {"as it is": recorded()[encoding, change, seed],
+                "with log-n": recorded()[encoding, f"{change}+log_n" if change else "log_n", seed]}
+        for words, row in rows.items():
+            self.entropy[words].set_data(LENGTHS, row["entropy"])
+            self.loss[words].set_data(LENGTHS, row["loss"])
+        plain, sharp = rows.values()
+        change = sharp["loss"][-1] - plain["loss"][-1]
+        verdict = "helps" if change < -0.01 else "hurts" if change > 0.01 else "does nothing"
+        return (f"{model}: from 128 to 1,024 bytes the entropy goes from {plain['entropy'][0]:.2f} to "
+                f"{plain['entropy'][-1]:.2f}, with log-n to {sharp['entropy'][-1]:.2f}. At 1,024 the loss goes from "
+                f"{plain['loss'][-1]:.2f} to {sharp['loss'][-1]:.2f}: log-n {verdict}.")
+
+
+class Spectrum(View):
+    """How long is each pair's wave under each scaling, and which pairs meet angles that training never showed?"""
+
+    title = "Wavelength of every pair under each scaling"
+    size = (9, 4.4)
+    MODELS = {   # features of a head, base, trained length, turns above which YaRN leaves a pair alone
+        "LLaMA": (128, 10_000.0, 2048, 32.0), "Llama 3": (128, 500_000.0, 8192, 32.0),
+        "our small model": (16, 100.0, 128, 4.0),
+    }
+    controls = [
+        Choice("model", MODELS),
+        Choice("scaling", ["none", "PI", "NTK-aware", "dynamic NTK", "YaRN", "YaRN, the paper's ramp", "Llama 3's"]),
+        Steps("factor", 1, 16, default=4, label="factor s"),
+        Steps("times", 1, 16, default=4, label="used length ÷ trained length"),
+    ]
+
+    def draw(self, figure):
+        axes = figure.subplots()
+        axes.set(xlim=(-0.03, 1.03), ylim=(5e-4, 1.5e4), yscale="log", xticks=[0, 0.5, 1],
+                 xticklabels=["fastest pair", "middle", "slowest pair"], ylabel="wavelength ÷ trained length",
+                 yticks=[0.001, 0.01, 0.1, 1, 10, 100, 1000],
+                 yticklabels=["0.001", "0.01", "0.1", "1", "10", "100", "1,000"])
+        axes.minorticks_off()
+        axes.axhline(1, **style.reference | {"color": "#222222", "linestyle": "-"}, label="trained length")
+        self.used = axes.axhline(4, **style.reference | {"color": "#222222", "linewidth": 1.6}, label="used length")
+        (self.plain,) = axes.plot([], [], **style.line(7) | {"linewidth": 1.4}, label="as trained")
+        (self.safe,) = axes.plot([], [], **style.marker(0) | {"markersize": 6}, label="after scaling")
+        (self.new,) = axes.plot([], [], **style.marker(1) | {"markersize": 6}, label="after scaling, with new angles")
+        axes.legend(loc="upper left", ncols=2, frameon=False, columnspacing=1.5)
+
+    def update(self, model, scaling, factor, times):
+        dim, base, trained, fast = self.MODELS[model]
+        plain = posviz.rope_frequencies(dim, base)
+        scaled = {
+            "none": lambda: plain,
+            "PI": lambda: posviz.position_interpolation(plain, factor),
+            "NTK-aware": lambda: posviz.rope_frequencies(dim, posviz.ntk_base(base, factor, dim)),
+            "dynamic NTK": lambda: posviz.rope_frequencies(
+                dim, posviz.dynamic_ntk_base(base, times * trained, trained, dim)),
+            "YaRN": lambda: posviz.yarn_frequencies(dim, factor, trained, base, beta_fast=fast),
+            "YaRN, the paper's ramp": lambda: posviz.yarn_frequencies(
+                dim, factor, trained, base, beta_fast=fast, ramp="paper"),
+            "Llama 3's": lambda: posviz.llama3_frequencies(dim, factor, base, trained),
+        }[scaling]()
+        place = np.linspace(0, 1, len(plain))
+        reach = times * scaled / plain                    # largest angle in use over the largest in training
+        new = (trained * plain < TURN) & (reach > 1 + 1e-9)
+        wave = TURN / scaled / trained
+        self.plain.set_data(place, TURN / plain / trained)
+        self.safe.set_data(place[~new], wave[~new])
+        self.new.set_data(place[new], wave[new])
+        self.used.set_ydata([times, times])
+        how = f"{scaling}, s = {times if scaling == 'dynamic NTK' else factor}" if scaling != "none" else "no scaling"
+        worst = f", up to {reach[new].max():.2f} times the trained ones" if new.any() else ""
+        return (f"{model}, {how}, {times} times the trained {trained:,}: {new.sum()} of {len(plain)} pairs meet new "
+                f"angles{worst}. One token turns the fastest pair by {scaled[0]:.2f} rad (in "
+                f"training {plain[0]:.2f}).")
+
+
+class BiasShapes(View):
+    """How fast do the penalties fall, and how far does a head look whose keys all fit equally well?"""
+
+    title = "Four distance penalties side by side"
+    size = (9, 4.2)
+    controls = [
+        Steps("head", 1, 8, default=4, label="head of 8 (ALiBi, Sandwich)"),
+        Range("r1", 0.1, 3.0, 0.1, default=1.0, label="r1 (KERPLE)"),
+        Range("r2", 0.05, 2.0, 0.05, default=0.5, label="r2 (KERPLE)"),
+    ]
+
+    def draw(self, figure):
+        left, right = figure.subplots(1, 2)
+        for axes in (left, right):
+            axes.set(xscale="log", xlim=(1, 4096), xlabel="distance (tokens)", xticks=[1, 8, 64, 512, 4096],
+                     xticklabels=["1", "8", "64", "512", "4,096"])
+            axes.minorticks_off()
+        left.set(ylim=(-15, 0.5), ylabel="added to the score")
+        right.set(ylim=(0, 1.03), ylabel="weight within the distance")
+        self.bias, self.within = {}, {}
+        for index, name in enumerate(("ALiBi", "KERPLE log", "KERPLE power", "Sandwich")):
+            (self.bias[name],) = left.plot([], [], **style.line(index), label=name)
+            (self.within[name],) = right.plot([], [], **style.line(index))
+        left.legend(loc="lower left", frameon=False)
+
+    def update(self, head, r1, r2):
+        distance = np.arange(4096)
+        shown = np.unique(np.geomspace(1, 4095, 200).astype(int))
+        bias = {
+            "ALiBi": -posviz.alibi_slopes(8)[head - 1] * distance,
+            "KERPLE log": posviz.kerple_log_bias(distance, r1, r2),
+            "KERPLE power": posviz.kerple_power_bias(distance, r1, r2),
+            "Sandwich": _sandwich()[head - 1],
+        }
+        reach = []
+        for name, values in bias.items():
+            within = posviz.softmax(values).cumsum()
+            self.bias[name].set_data(shown, values[shown])
+            self.within[name].set_data(shown, within[shown])
+            reach.append(f"{int((within < 0.99).sum()):,} ({name})")
+        return (f"4,096 keys that fit equally well, head {head} of 8: 99 % of the weight lies within "
+                f"{', '.join(reach)} tokens.")
+
+
+class XPosDecay(View):
+    """What does xPos do to a RoPE score? Query and key are equal vectors of 64 features."""
+
+    title = "The score of equal vectors with RoPE and with xPos"
+    size = (9, 4)
+    controls = [
+        Steps("scale_base", 64, 2048, step=64, default=512, unit="tokens", label="scale base B"),
+        Range("gamma", 0.1, 2.0, 0.1, default=0.4, label="γ"),
+    ]
+
+    def draw(self, figure):
+        axes = figure.subplots()
+        axes.set(xlim=(-20, 2068), ylim=(-0.25, 1.1), xlabel="distance (tokens)", ylabel="score ÷ score at distance 0")
+        axes.axhline(0, **style.reference)
+        (self.rope,) = axes.plot([], [], **style.line(7) | {"linewidth": 1.4}, label="RoPE")
+        (self.ceiling,) = axes.plot([], [], **style.line(1), label="mean factor of xPos over all pairs")
+        (self.xpos,) = axes.plot([], [], **style.line(0), label="xPos")
+        axes.legend(loc="upper right", frameon=False)
+
+    def update(self, scale_base, gamma):
+        distance = np.arange(0, 2049, 4)
+        factor = posviz.xpos_scale(distance, 64, gamma, scale_base)
+        turned = np.cos(np.outer(distance, posviz.rope_frequencies(64)))
+        self.rope.set_data(distance, turned.mean(axis=1))
+        self.xpos.set_data(distance, (turned * factor).mean(axis=1))
+        self.ceiling.set_data(distance, factor.mean(axis=1))
+        at = distance.tolist().index(512)
+        return (f"Scale base {scale_base:,}, γ = {gamma:.1f}: at distance 512 the fastest pair keeps "
+                f"{_percent(factor[at, 0])} of its part of the score and the slowest {_percent(factor[at, -1])}; the "
+                f"score is {(turned * factor)[at].mean():+.3f} in place of {turned[at].mean():+.3f}.")
+
+
+class Needle(View):
+    """One key fits, the others have random scores. How much weight does it keep as keys are added?"""
+
+    title = "Weight of one fitting key among more and more keys"
+    size = (9, 4.2)
+    RULES = ("as it is", "ln L − ln n added", "ln n / ln L multiplied", "ln L − ln n multiplied")
+    controls = [
+        Range("needle", 2.0, 12.0, 0.5, default=9.0, label="score of the key that fits"),
+        Choice("trained", [128, 512, 2048], default=512, label="trained length L (tokens)"),
+    ]
+
+    def draw(self, figure):
+        axes = figure.subplots()
+        axes.set(xscale="log", xlim=(28, 37_000), ylim=(-0.03, 1.05), xticks=[32, 128, 512, 2048, 8192, 32768],
+                 xticklabels=["32", "128", "512", "2,048", "8,192", "32,768"],
+                 xlabel="number of keys n", ylabel="weight of the key that fits")
+        axes.minorticks_off()
+        self.length = axes.axvline(512, **style.reference)
+        self.curves = {}
+        for index, rule in enumerate(self.RULES):
+            look = style.marker(1) | {"markersize": 11, "fillstyle": "none"} if index == 1 else style.line(index)
+            (self.curves[rule],) = axes.plot([], [], **look, label=rule)
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+
+    def update(self, needle, trained):
+        numbers, others = 2 ** np.arange(5, 16), _scores()
+        self.length.set_xdata([trained, trained])
+        weights = {rule: [] for rule in self.RULES}
+        for n in numbers:
+            scores = np.append(needle, others[:n - 1])
+            difference = np.log(trained) - np.log(n)
+            for rule, changed in zip(self.RULES, (scores, scores + difference, scores * posviz.log_n_factor(n, trained),
+                                                  scores * difference)):
+                weights[rule].append(posviz.softmax(changed)[0])
+        for rule, curve in self.curves.items():
+            curve.set_data(numbers, weights[rule])
+        begin = numbers.tolist().index(trained)
+        plain, added, ratio, _ = (f"{row[begin]:.2f} to {row[-1]:.2f}" for row in weights.values())
+        return (f"A key with score {needle:.1f}, trained at {trained:,}. Its weight from there to 32,768 keys: "
+                f"{plain} as it is, {added} with the difference added, {ratio} with the ratio.")
+
+
+class AttentionMicroscope(View):
+    """Where does a head of a trained model look? Any text, any encoding; the models read its first 48 bytes."""
+
+    title = "Attention of a small trained model, letter by letter"
+    size = (9.4, 7)
+    LONGEST = 48
+    controls = [
+        Text("text", "for name in names: print(name)", longest=LONGEST),
+        Choice("encoding", ENCODINGS, default="RoPE"),
+        Steps("layer", 1, 4),
+        Steps("head", 1, 4),
+        Toggle("shuffle", label="shuffle the letters"),
+    ]
+
+    def draw(self, figure):
+        axes = figure.subplots()
+        self.weights = axes.imshow(np.zeros((1, 1)), vmin=0, vmax=1, cmap=style.SEQUENTIAL, interpolation="nearest",
+                                   extent=(0, 1, 1, 0))
+        axes.set(xlabel="letter that is looked at", ylabel="letter that looks", xticks=[], yticks=[])
+        axes.tick_params(length=0)
+        marks = [0, 0.05, 0.25, 0.5, 1]       # the map shows square roots, so that small weights are seen
+        bar = figure.colorbar(self.weights, ax=axes, ticks=np.sqrt(marks), label="attention weight", shrink=0.7)
+        bar.set_ticklabels([f"{mark:g}" for mark in marks])
+
+    def update(self, text, encoding, layer, head, shuffle):
+        data = text.encode()[:self.LONGEST]
+        if shuffle:
+            data = bytes(np.random.RandomState(0).permutation(list(data)).astype(np.uint8))
+        _label(self.weights.axes, data)
+        if len(data) < 2:
+            self.weights.set_data(np.full((1, 1), np.nan))
+            return "Type at least two letters: then every letter after the first has something to look back at."
+        weights = _attention(ENCODINGS[encoding], data)[layer - 1, head - 1]
+        n = len(data)
+        self.weights.set_data(np.ma.masked_array(np.sqrt(weights), ~np.tri(n, dtype=bool)))
+        later = weights[1:]
+        distance = np.arange(n)[1:, None] - np.arange(n)
+        near = later[(distance == 0) | (distance == 1)].sum() / (n - 1)
+        return (f"{encoding}, layer {layer}, head {head}, {n} letters{' in another order' * shuffle}: "
+                f"{_percent(near)} of the weight goes to the letter itself and the one before, "
+                f"{_percent(later[:, 0].mean())} to the first letter; the mean distance is "
+                f"{(later * np.maximum(distance, 0)).sum() / (n - 1):.1f}.")
+
+
+def _length_axis(axes, ylabel):
+    axes.set_xscale("log", base=2)
+    axes.set(xlim=(115, 1140), xlabel="context (bytes)", ylabel=ylabel, xticks=LENGTHS,
+             xticklabels=["128\ntrained", "256\n2 times", "512\n4 times", "1,024\n8 times"])
+    axes.minorticks_off()
+
+
+def _losses(encoding, change):
+    """Loss at each length, one list a seed; a learned table as it is has no answer beyond the trained length."""
+    if encoding == "learned" and change is None:
+        return [recorded()[encoding, "random", seed]["loss"][:1] for seed in (1, 2)]
+    return [recorded()[encoding, change, seed]["loss"] for seed in (1, 2) if (encoding, change, seed) in recorded()]
+
+
+def _grows(what, curves):
+    """One sentence on how the loss goes up; curves is a list of losses, one a seed."""
+    if len(curves[0]) == 1:
+        return f"{what}: loss {curves[0][0]:.2f} at 128 bytes. Beyond there is no row, so there is no answer."
+    times = [f"{curve[-1] / curve[0]:.2f}" for curve in curves]
+    return (f"{what}: loss {curves[0][0]:.2f} at 128 bytes, {curves[0][1]:.2f} at 256, {curves[0][3]:.2f} at 1,024. "
+            f"That is {' and '.join(times)} times the loss at 128 (two seeds).")
+
+
+@cache
+def _sandwich():
+    return posviz.sandwich_bias(np.arange(4096), 8)
+
+
+@cache
+def _scores():
+    """Scores of keys that do not fit, drawn once: normal, mean 0, spread 1."""
+    return np.random.RandomState(0).normal(size=2**15)
+
+
+@cache
+def _model(encoding):
+    return lab.load(encoding)
+
+
+@cache
+def _attention(encoding, data):
+    """Attention weights (layers, heads, query, key) of a shipped model on these bytes, read-only; imports torch."""
+    weights = lab.attention(_model(encoding), data)
+    weights.flags.writeable = False
+    return weights
+
+
+def _label(axes, data):
+    """One letter a tick on both axes; ticks are touched only when the text is another one."""
+    letters = [chr(byte) if 32 < byte < 127 else "␣" if byte == 32 else "·" for byte in data]
+    if [label.get_text() for label in axes.get_xticklabels()] != letters:
+        places = (np.arange(len(letters)) + 0.5) / max(len(letters), 1)
+        for set_ticks in (axes.set_xticks, axes.set_yticks):
+            set_ticks(places, letters, parse_math=False, family="DejaVu Sans Mono")
+
+
+def _percent(share):
+    return f"{100 * share:.0f} %"

@@ -1,0 +1,315 @@
+"""The pictures of chapter 6: their artists hold the formulas' and the recorded numbers, found here by other means."""
+
+import itertools
+import json
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from posviz import lab
+from posviz.views import extrapolation
+from posviz.views.extrapolation import (
+    AttentionMicroscope,
+    BiasShapes,
+    EntropyByLength,
+    LossByLength,
+    Needle,
+    Spectrum,
+    XPosDecay,
+)
+
+TABLE = Path(lab.__file__).parent / "results.json"
+
+
+def record(encoding, change, seed):
+    """The row of the recorded table, read from the file."""
+    (row,) = [row for row in json.loads(TABLE.read_text())["rows"]
+              if (row["encoding"], row["change"], row["seed"]) == (encoding, change, seed)]
+    return row
+
+
+def softmax(scores):
+    exps = [math.exp(score - max(scores)) for score in scores]
+    return [e / sum(exps) for e in exps]
+
+
+# Recorded loss and entropy
+
+@pytest.mark.parametrize("model, encoding, fix, change", [
+    ("RoPE", "rope", "YaRN + log-n", "yarn+log_n"), ("RoPE", "rope", "NTK-aware, s = 8 always", "ntk × 8"),
+    ("learned table", "learned", "all rows: stretched", "interpolate"), ("ALiBi", "alibi", "log-n", "log_n"),
+])
+def test_losses_are_the_recorded_ones_of_both_seeds(model, encoding, fix, change):
+    view, _, sentence = LossByLength().drawn(model=model, fix=fix)
+    for seed, line in enumerate(view.lines["with the change"], 1):
+        assert line.get_xdata().tolist() == [128, 256, 512, 1024]
+        assert list(line.get_ydata()) == record(encoding, change, seed)["loss"]
+    loss = record(encoding, change, 1)["loss"]
+    assert f"loss {loss[0]:.2f} at 128 bytes, {loss[1]:.2f} at 256, {loss[3]:.2f} at 1,024" in sentence
+    ends = [record(encoding, change, seed)["loss"] for seed in (1, 2)]
+    assert " and ".join(f"{loss[3] / loss[0]:.2f}" for loss in ends) + " times" in sentence
+
+
+def test_every_recorded_measurement_can_be_chosen():
+    chosen = {(encoding, change) for encoding in extrapolation.ENCODINGS.values() for change in extrapolation.FIXES.values()}
+    assert {(row["encoding"], row["change"]) for row in json.loads(TABLE.read_text())["rows"]} <= chosen
+
+
+def test_all_other_models_stand_in_grey_behind():
+    axes = LossByLength().figure().axes[0]
+    drawn = [list(line.get_ydata()) for line in axes.lines if line.get_color() == "#CFCFCF"]
+    expected = [record(name, None, 1)["loss"] for name in lab.ENCODINGS if name != "learned"]
+    assert sorted(drawn) == sorted(expected)
+    low, high = axes.get_ylim()
+    assert all(low < loss < high for row in json.loads(TABLE.read_text())["rows"] for loss in row["loss"])
+
+
+def test_a_change_that_does_not_apply_is_named_and_draws_nothing():
+    view, _, sentence = LossByLength().drawn(model="ALiBi", fix="PI")
+    assert sentence.startswith("PI: this does not apply to ALiBi.")
+    assert all(len(line.get_xdata()) == 0 for line in view.lines["with the change"])
+    assert all(len(line.get_xdata()) == 4 for line in view.lines["as trained"])
+
+
+def test_a_learned_table_ends_where_its_rows_end():
+    view, _, sentence = LossByLength().drawn(model="learned table")
+    assert [list(line.get_xdata()) for line in view.lines["as trained"]] == [[128], [128]]
+    assert "no row, so there is no answer" in sentence
+
+
+@pytest.mark.parametrize("model, encoding, change", [
+    ("RoPE + NTK-aware", "rope", "ntk"), ("ALiBi", "alibi", None), ("no encoding", "none", None),
+])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_entropy_and_loss_with_and_without_log_n_are_the_recorded_ones(model, encoding, change, seed):
+    view, figure, sentence = EntropyByLength().drawn(model=model, seed=seed)
+    rows = {"as it is": record(encoding, change, seed),
+            "with log-n": record(encoding, f"{change}+log_n" if change else "log_n", seed)}
+    for words, row in rows.items():
+        assert list(view.entropy[words].get_ydata()) == row["entropy"]
+        assert list(view.loss[words].get_ydata()) == row["loss"]
+    change = rows["with log-n"]["loss"][3] - rows["as it is"]["loss"][3]
+    assert sentence.endswith("helps." if change < -0.01 else "hurts." if change > 0.01 else "does nothing.")
+    assert f"from {rows['as it is']['entropy'][0]:.2f} to {rows['as it is']['entropy'][3]:.2f}" in sentence
+
+
+def test_entropy_fits_into_the_picture_and_stays_below_ln_n():
+    left, right = EntropyByLength().figure().axes
+    for row in json.loads(TABLE.read_text())["rows"]:
+        assert all(left.get_ylim()[0] < h < math.log(n) for h, n in zip(row["entropy"], (128, 256, 512, 1024)))
+        assert all(right.get_ylim()[0] < loss < right.get_ylim()[1] for loss in row["loss"])
+
+
+# The spectrum
+
+def scaled_by_hand(scaling, speed, pair, dim, base, trained, fast, factor, times):
+    turns = trained * speed / (2 * math.pi)
+    if scaling == "none":
+        return speed
+    if scaling == "PI":
+        return speed / factor
+    if scaling in ("NTK-aware", "dynamic NTK"):
+        by = times if scaling == "dynamic NTK" else factor
+        return speed / by ** (2 * pair / (dim - 2))
+    if scaling == "YaRN":
+        low, high = (dim * math.log(trained / (beta * 2 * math.pi)) / (2 * math.log(base)) for beta in (fast, 1))
+        low, high = max(math.floor(low), 0), min(math.ceil(high), dim - 1)
+        keep = 1 - (pair - low) / (high - low)
+    else:
+        slow, fast = (1, fast) if scaling == "YaRN, the paper's ramp" else (1, 4)
+        keep = (turns - slow) / (fast - slow)
+    keep = min(max(keep, 0), 1)
+    return keep * speed + (1 - keep) * speed / factor
+
+
+@pytest.mark.parametrize("model, dim, base, trained, fast", [
+    ("LLaMA", 128, 1e4, 2048, 32), ("Llama 3", 128, 5e5, 8192, 32), ("our small model", 16, 100.0, 128, 4),
+])
+def test_wavelengths_and_new_angles_are_those_of_each_pair(model, dim, base, trained, fast):
+    view = Spectrum().drawn()[0]
+    low, high = view.used.axes.get_ylim()
+    for scaling, (factor, times) in itertools.product(Spectrum.controls[1].options, [(4, 4), (1, 16), (16, 3)]):
+        sentence = view.update(model=model, scaling=scaling, factor=factor, times=times)
+        wave, new = [], []
+        for pair in range(dim // 2):
+            speed = base ** (-2 * pair / dim)
+            scaled = scaled_by_hand(scaling, speed, pair, dim, base, trained, fast, factor, times)
+            wave.append(2 * math.pi / scaled / trained)
+            comes_round = trained * speed >= 2 * math.pi
+            new.append(not comes_round and times * trained * scaled > trained * speed * (1 + 1e-6))
+        wave, new = np.array(wave), np.array(new)
+        assert np.allclose(view.safe.get_ydata(), wave[~new]) and np.allclose(view.new.get_ydata(), wave[new]), scaling
+        assert len(view.new.get_xdata()) == new.sum() and f"{new.sum()} of {dim // 2} pairs" in sentence
+        assert view.used.get_ydata()[0] == times
+        assert low < wave.min() and wave.max() < high
+
+
+@pytest.mark.parametrize("values, says", [
+    ({}, "23 of 64 pairs meet new angles, up to 4.00 times"),
+    ({"scaling": "PI"}, "0 of 64 pairs meet new angles. One token turns the fastest pair by 0.25 rad"),
+    ({"scaling": "NTK-aware"}, "22 of 64 pairs meet new angles, up to 1.62 times"),
+    ({"scaling": "NTK-aware", "factor": 9}, "0 of 64 pairs"),
+    ({"scaling": "dynamic NTK"}, "22 of 64 pairs"),
+    ({"scaling": "YaRN"}, "0 of 64 pairs meet new angles. One token turns the fastest pair by 1.00 rad"),
+    ({"scaling": "YaRN, the paper's ramp"}, "0 of 64 pairs meet new angles. One token turns the fastest pair by 1.00"),
+    ({"scaling": "Llama 3's"}, "0 of 64 pairs meet new angles. One token turns the fastest pair by 1.00 rad"),
+    ({"model": "our small model", "times": 2}, "2 of 8 pairs meet new angles"),
+])
+def test_the_answers_in_the_chapter_are_what_the_spectrum_shows(values, says):
+    assert says in Spectrum().drawn(**values)[2]
+
+
+# Penalties
+
+@pytest.mark.parametrize("head, r1, r2", [(4, 1.0, 0.5), (1, 0.5, 1.0), (8, 3.0, 2.0)])
+def test_penalties_and_their_reach_are_those_of_the_formulas(head, r1, r2):
+    view, _, sentence = BiasShapes().drawn(head=head, r1=r1, r2=r2)
+    x = np.arange(4096)
+    rules = {
+        "ALiBi": -(2.0**-head) * x,
+        "KERPLE log": -r1 * np.log(1 + r2 * x),
+        "KERPLE power": -r1 * x**r2,
+        "Sandwich": (sum(np.cos(x * 10000 ** (-t / 64)) for t in range(1, 65)) - 64) / head,
+    }
+    for name, bias in rules.items():
+        shown = view.bias[name].get_xdata().tolist()
+        assert shown[0] == 1 and shown[-1] == 4095
+        assert np.allclose(view.bias[name].get_ydata(), bias[shown])
+        within = np.exp(bias).cumsum() / np.exp(bias).sum()        # the largest is 0, at distance 0
+        assert np.allclose(view.within[name].get_ydata(), within[shown])
+        reach = next(x for x in range(4096) if within[x] >= 0.99)
+        assert f"{reach:,} ({name})" in sentence
+
+
+def test_alibi_is_kerple_with_power_1():
+    view = BiasShapes().drawn(head=1, r1=0.5, r2=1.0)[0]
+    assert np.array_equal(view.bias["ALiBi"].get_ydata(), view.bias["KERPLE power"].get_ydata())
+
+
+@pytest.mark.parametrize("values, says", [
+    ({"head": 8}, "1,178 (ALiBi), 3,784 (KERPLE log)"),
+])
+def test_the_answers_in_the_chapter_are_what_the_penalties_show(values, says):
+    assert says in BiasShapes().drawn(**values)[2]
+
+
+# xPos
+
+@pytest.mark.parametrize("scale_base, gamma", [(512, 0.4), (64, 2.0), (2048, 0.1)])
+def test_the_score_of_xpos_is_that_of_scaled_and_turned_vectors(scale_base, gamma):
+    view, _, sentence = XPosDecay().drawn(scale_base=scale_base, gamma=gamma)
+    distance, shown = view.xpos.get_data()
+    for at in (0, 7, 128, 512):
+        score, factors = 0.0, []
+        for pair in range(32):
+            factors.append(((2 * pair / 64 + gamma) / (1 + gamma)) ** (distance[at] / scale_base))
+            score += factors[-1] * math.cos(distance[at] * 10000 ** (-2 * pair / 64))
+        assert shown[at] == pytest.approx(score / 32)
+        assert view.ceiling.get_ydata()[at] == pytest.approx(sum(factors) / 32)
+        assert abs(shown[at]) <= view.ceiling.get_ydata()[at] + 1e-12
+    (at,) = np.flatnonzero(distance == 512)
+    fastest = (gamma / (1 + gamma)) ** (512 / scale_base)
+    assert f"fastest pair keeps {100 * fastest:.0f} %" in sentence and f"score is {shown[at]:+.3f}" in sentence
+
+
+# The needle
+
+@pytest.mark.parametrize("needle, trained", [(9.0, 512), (6.0, 512), (2.0, 2048), (12.0, 128)])
+def test_the_weight_of_the_needle_follows_each_rule(needle, trained):
+    view, _, sentence = Needle().drawn(needle=needle, trained=trained)
+    others = np.random.RandomState(0).normal(size=2**15).tolist()
+    assert view.curves["as it is"].get_xdata().tolist() == [2**e for e in range(5, 16)]
+    for index, n in enumerate((32, 64, 128, 256, 512, 1024)):
+        scores = [needle, *others[: n - 1]]
+        ratio, difference = max(1, math.log(n) / math.log(trained)), math.log(trained) - math.log(n)
+        assert view.curves["as it is"].get_ydata()[index] == pytest.approx(softmax(scores)[0])
+        assert view.curves["ln L − ln n added"].get_ydata()[index] == pytest.approx(softmax(scores)[0])
+        assert view.curves["ln n / ln L multiplied"].get_ydata()[index] == pytest.approx(
+            softmax([ratio * score for score in scores])[0])
+        assert view.curves["ln L − ln n multiplied"].get_ydata()[index] == pytest.approx(
+            softmax([difference * score for score in scores])[0])
+    last = [curve.get_ydata()[-1] for curve in view.curves.values()]
+    assert f"to {last[0]:.2f} as it is" in sentence and f"to {last[2]:.2f} with the ratio" in sentence
+
+
+def test_the_answers_in_the_chapter_are_what_the_needle_shows():
+    nine, six = (Needle().drawn(needle=score)[0].curves for score in (9.0, 6.0))
+    assert nine["as it is"].get_ydata()[-1] == pytest.approx(0.13, abs=0.005)
+    assert nine["ln n / ln L multiplied"].get_ydata()[-1] == pytest.approx(0.96, abs=0.005)
+    held = six["ln n / ln L multiplied"].get_ydata()[4:]
+    assert (np.diff(held) < 0).all() and held[-1] > 5 * six["as it is"].get_ydata()[-1]
+    turned = nine["ln L − ln n multiplied"].get_ydata()
+    assert turned[4] == pytest.approx(1 / 512) and max(turned[5:]) < 1e-4
+
+
+# The microscope
+
+def shown(view):
+    """The weights in the map, 0 where it is blank."""
+    data = view.weights.get_array()
+    return np.ma.filled(data, 0.0) ** 2
+
+
+@pytest.mark.parametrize("encoding, name, layer, head", [("RoPE", "rope", 1, 1), ("T5", "t5", 4, 3), ("no encoding", "none", 2, 4)])
+def test_the_microscope_shows_the_weights_of_the_shipped_model(encoding, name, layer, head):
+    text = "def f(x): return x $_$"
+    view, _, sentence = AttentionMicroscope().drawn(text=text, encoding=encoding, layer=layer, head=head)
+    weights = lab.attention(lab.load(name), text)[layer - 1, head - 1]
+    assert shown(view) == pytest.approx(weights, abs=1e-6)
+    assert shown(view).sum(axis=1) == pytest.approx(np.ones(len(text)), abs=1e-4)
+    labels = [label.get_text() for label in view.weights.axes.get_xticklabels()]
+    assert labels == list(text.replace(" ", "␣")) == [t.get_text() for t in view.weights.axes.get_yticklabels()]
+    near = distance = 0.0
+    for i in range(1, len(text)):
+        near += weights[i, i] + weights[i, i - 1]
+        distance += sum((i - j) * weights[i, j] for j in range(i + 1))
+    near, distance = near / (len(text) - 1), distance / (len(text) - 1)
+    assert f"{100 * near:.0f} % of the weight goes to the letter itself" in sentence
+    assert f"mean distance is {distance:.1f}" in sentence
+
+
+def test_shuffling_moves_the_letters_and_keeps_each_of_them():
+    text = "one two three"
+    view, _, sentence = AttentionMicroscope().drawn(text=text, shuffle=True)
+    labels = [label.get_text() for label in view.weights.axes.get_xticklabels()]
+    assert sorted(labels) == sorted(text.replace(" ", "␣")) and "".join(labels) != text.replace(" ", "␣")
+    assert "in another order" in sentence
+    other = lab.attention(lab.load("rope"), "".join(labels).replace("␣", " "))[0, 0]
+    assert shown(view) == pytest.approx(other, abs=1e-6)
+
+
+def test_without_an_encoding_layer_1_compares_two_letters_alike_in_any_order():
+    """Scores depend on the two letters only, so the ratio of two weights of one row does too."""
+    before, after = (lab.attention(lab.load("none"), text)[0, 2] for text in ("abcd", "cbad"))
+    assert before[3, 0] / before[3, 2] == pytest.approx(after[3, 2] / after[3, 0], rel=1e-4)
+    before, after = (lab.attention(lab.load("rope"), text)[0, 2] for text in ("abcd", "cbad"))
+    assert before[3, 0] / before[3, 2] != pytest.approx(after[3, 2] / after[3, 0], rel=1e-2)
+
+
+@pytest.mark.parametrize("text", ["", "a"])
+def test_too_short_a_text_is_answered_in_words(text):
+    view, _, sentence = AttentionMicroscope().drawn(text=text)
+    assert "at least two letters" in sentence and np.ma.getmaskarray(view.weights.get_array()).all()
+
+
+def test_any_letter_is_read_as_its_bytes():
+    view, _, sentence = AttentionMicroscope().drawn(text="é语\tx" + "语" * 40)
+    assert [label.get_text() for label in view.weights.axes.get_xticklabels()][:7] == ["·"] * 6 + ["x"]
+    assert "48 letters" in sentence
+
+
+def test_the_pictures_need_no_torch_until_a_model_is_looked_into():
+    script = ("import sys; from posviz.views import extrapolation as e;"
+              "[kind().drawn() for kind in (e.LossByLength, e.EntropyByLength, e.Spectrum, e.BiasShapes)];"
+              "assert 'torch' not in sys.modules")
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_no_sentence_promises_a_number_that_is_not_finite():
+    for kind in (LossByLength, EntropyByLength, Spectrum, BiasShapes, XPosDecay, Needle):
+        assert not re.search(r"\b(nan|inf)\b", kind().drawn()[2])
