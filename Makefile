@@ -7,8 +7,9 @@ else
 BIN := $(VENV)/bin
 endif
 PYTEST := $(BIN)/python -m pytest
+CHROMIUM_TESTS := tests/test_browser.py tests/test_front_ends.py tests/test_site.py tests/test_slides.py
 
-.PHONY: help install lab test notebooks clean
+.PHONY: help install lab test test-all notebooks site slides student clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,8 +25,12 @@ $(VENV)/.installed: requirements.txt pyproject.toml jupyter-config/jupyter_confi
 	@mkdir -p $(VENV)/etc/jupyter && cp jupyter-config/jupyter_config.json $(VENV)/etc/jupyter/
 	@touch $@
 
-$(VENV)/.installed-tests: $(VENV)/.installed tests/requirements.txt
+$(VENV)/.installed-tests: $(VENV)/.installed $(VENV)/.installed-tools tests/requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -r tests/requirements.txt
+	@touch $@
+
+$(VENV)/.installed-tools: $(VENV)/.installed tools/requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r tools/requirements.txt
 	@touch $@
 
 install: $(VENV)/.installed  ## create .venv with everything the course needs
@@ -45,12 +50,26 @@ test: $(VENV)/.installed-tests  ## check everything: notebooks, live pictures in
 	@failed=; \
 	$(PYTEST) -p no:python --nbval --nbval-current-env --nbval-cell-timeout 120 -n 2 --dist loadscope notebooks \
 		|| failed="$$failed notebooks"; \
-	$(PYTEST) tests/test_browser.py || failed="$$failed browser"; \
-	$(PYTEST) -n 2 --doctest-modules --doctest-ignore-import-errors posviz tests --ignore tests/test_browser.py || failed="$$failed unit-tests"; \
+	$(PYTEST) $(CHROMIUM_TESTS) || failed="$$failed browser"; \
+	$(PYTEST) -n 2 --doctest-modules --doctest-ignore-import-errors posviz tests $(CHROMIUM_TESTS:%=--ignore=%) || failed="$$failed unit-tests"; \
 	if [ -n "$$failed" ]; then echo "Failed, see above:$$failed"; exit 1; fi
+
+# `make test` takes one chapter for these; a push would wait too long for all of them, so this runs once a week.
+test-all: export EVERY_CHAPTER = 1
+test-all: $(VENV)/.installed-tests  ## check handouts, slides and front ends with every chapter, not one
+	$(PYTEST) tests/test_front_ends.py tests/test_site.py tests/test_slides.py
 
 notebooks: $(VENV)/.installed  ## run all chapters and store their outputs
 	@$(BIN)/python tools/notebooks.py
+
+site: $(VENV)/.installed-tools  ## write all chapters as static pages, pictures alive, into site/
+	$(BIN)/python tools/handouts.py
+
+slides: $(VENV)/.installed-tools  ## write one reveal.js deck a chapter into slides/
+	$(BIN)/python tools/slides.py
+
+student: $(VENV)/.installed  ## write a copy without solutions into student/
+	$(BIN)/python tools/student.py
 
 clean:  ## remove what the other targets made, .venv included
 	rm -rf $(VENV) build site slides student *.egg-info .pytest_cache .hypothesis

@@ -96,8 +96,11 @@ def store(path, content):
     return True
 
 
-def problems(path):
-    """What is wrong with the notebook stored at `path`: a list of sentences, empty for a good one."""
+def problems(path, solutions=True):
+    """What is wrong with the notebook stored at `path`: a list of sentences, empty for a good one.
+
+    A copy for students has no `solutions`; then none may be left.
+    """
     content = Path(path).read_bytes()
     notebook = json.loads(content)
     cells = notebook["cells"]
@@ -114,7 +117,7 @@ def problems(path):
         found.append("cell ids are missing or repeated")
     for number, cell in enumerate(cells):
         following = cells[number + 1] if number + 1 < len(cells) else None
-        found += [f"cell {number} ({cell.get('id')}): {problem}" for problem in _cell_problems(cell, following)]
+        found += [f"cell {number} ({cell.get('id')}): {problem}" for problem in _cell_problems(cell, following, solutions)]
     return found
 
 
@@ -138,13 +141,15 @@ def solution_code(cell):
     return match and match[1]
 
 
-def _cell_problems(cell, following):
+def _cell_problems(cell, following, solutions):
     if cell["metadata"].get("slideshow", {}).get("slide_type") not in SLIDES:
         yield f"its slide type must be one of {', '.join(sorted(SLIDES))}"
     if set(cell["metadata"]) - CELL_METADATA:
         yield f"metadata that is not stored: {sorted(set(cell['metadata']) - CELL_METADATA)}"
     if not source(cell).strip():
         yield "it is empty"
+    if not solutions and ("solution" in tags(cell) or solution_code(cell) is not None):
+        yield "a solution in a copy for students"
     if cell["cell_type"] != "code":
         return
     lines = [line for line in source(cell).splitlines() if line.strip()]
@@ -154,7 +159,7 @@ def _cell_problems(cell, following):
         yield "a magic, a shell line or a help line"
     if lines and lines[-1].rstrip().endswith(";"):
         yield "a last line that ends in a semicolon"
-    if is_exercise(cell):
+    if is_exercise(cell) and solutions:
         if following is None or "solution" not in tags(following) or solution_code(following) is None:
             yield "an exercise without its folded solution in the next cell"
         elif set(_checked(cell)) != set(_checked(following)):

@@ -1,0 +1,175 @@
+"""Chapters as HTML without a kernel and without any other host: what the handouts and the slides have in common.
+
+Formulas become MathML when a page is built, so a page carries no formula script; the one mathematical font comes from
+the package ziamath and is cut down to the signs in use. Headings get the ids that JupyterLab gives them, so that links
+inside a chapter work in both.
+"""
+
+import base64
+import html
+import importlib.util
+import io
+import json
+import re
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from bs4 import BeautifulSoup
+from fontTools import subset
+from fontTools.ttLib import TTFont
+from latex2mathml.converter import convert
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+ROOT = Path(__file__).resolve().parent.parent
+WEB = Path(__file__).resolve().parent / "web"
+CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+@dataclass
+class Cell:
+    """One cell of a chapter: its HTML and what else a page wants to know about it."""
+
+    id: str
+    kind: str          # "markdown" or "code"
+    slide: str         # slide, subslide, fragment, skip, notes
+    tags: list
+    source: str
+    html: str          # of the text, or of the code without its outputs
+    outputs: list      # HTML of each output, or (PNG in base64, alternative text) of a picture
+
+
+def chapter(path):
+    """(title, cells) of the notebook at `path`."""
+    cells, number, slugs = [], 0, {}
+    for raw in json.loads(Path(path).read_text(encoding="utf-8"))["cells"]:
+        source, outputs = "".join(raw["source"]), []
+        if raw["cell_type"] == "code":
+            number += 1
+            text = code(source, number)
+            outputs = [_output(output) for output in raw["outputs"]]
+        else:
+            text = markdown(source, slugs)
+        slide = raw["metadata"].get("slideshow", {}).get("slide_type", "slide")
+        cells.append(Cell(raw["id"], raw["cell_type"], slide, raw["metadata"].get("tags", []), source, text, outputs))
+    title = next(match[1] for cell in cells if (match := re.match(r"# (.+)", cell.source)))
+    return title, cells
+
+
+def markdown(source, slugs=None):
+    """HTML of Markdown with formulas as MathML. `slugs` counts the heading ids of a page, so that none comes twice."""
+    page = BeautifulSoup(MarkdownWithMath(_Renderer(escape=False)).render(source), "html.parser")
+    slugs = {} if slugs is None else slugs
+    for heading in page.find_all(re.compile("^h[1-6]$")):
+        slug = slug_of(heading)
+        slugs[slug] = slugs.get(slug, 0) + 1
+        heading["id"] = slug if slugs[slug] == 1 else f"{slug}-{slugs[slug]}"
+    for table in page.find_all("table"):
+        table.wrap(page.new_tag("div", attrs={"class": "scrolls"}))
+    for picture in page.find_all("img"):
+        if not picture.get("alt"):
+            raise ValueError(f"a picture without alternative text: {picture['src'][:80]}")
+    return str(page)
+
+
+def slug_of(heading):
+    """The id that JupyterLab gives to a heading: its words, joined by hyphens."""
+    for formula in heading.find_all("annotation"):
+        formula.decompose()
+    return re.sub(r"\s", "-", heading.get_text().strip())
+
+
+class _Renderer(IPythonRenderer):
+    def heading(self, text, level, **attrs):
+        return f"<h{level}>{text}</h{level}>\n"
+
+    def block_code(self, code, info=None):
+        return coloured(code) if (info or "").startswith("python") else f"<pre>{html.escape(code)}</pre>\n"
+
+    def inline_math(self, body):
+        return math(body, "inline")
+
+    def block_math(self, body):
+        return f'<div class="formula scrolls">{math(body, "block")}</div>'
+
+
+def math(latex, display):
+    """A formula as MathML."""
+    element = convert(latex.strip(), display=display)
+    if "\\" in re.sub(r"<annotation.*?</annotation>", "", element):
+        raise ValueError(f"a formula with a command that MathML does not know: {latex}")
+    element = re.sub(r"<mi>([A-Za-z]{2,})</mi>", r'<mo lspace="0.17em" rspace="0.17em">\1</mo>', element)   # cos, ln
+    return element.replace("<mo>/</mo>", '<mo lspace="0" rspace="0">/</mo>')
+
+
+def code(source, number):
+    """A code cell with its number, coloured."""
+    return f'<div class="code"><span class="count">[{number}]</span>{coloured(source)}</div>'
+
+
+def coloured(source):
+    return f"<pre><code>{highlight(source, PythonLexer(), HtmlFormatter(nowrap=True)).rstrip()}</code></pre>\n"
+
+
+def _output(output):
+    data = output.get("data", {})
+    if "image/png" in data:
+        return "".join(data["image/png"]).replace("\n", ""), output["metadata"]["image/png"]["alt"]
+    for kind, wrap in (("text/html", str), ("text/markdown", markdown), ("text/latex", _latex)):
+        if kind in data:
+            return wrap("".join(data[kind]))
+    text = "".join(output.get("text", "") or data["text/plain"])
+    return f'<pre class="output">{html.escape(text.rstrip())}</pre>\n'
+
+
+def _latex(text):
+    return f'<div class="formula scrolls">{math(text.strip("$"), "block")}</div>'
+
+
+def still(picture):
+    """A stored picture as an image of the page itself."""
+    data, alt = picture
+    width, height = struct.unpack(">II", base64.b64decode(data[:64])[16:24])
+    return (f'<img src="data:image/png;base64,{data}" width="{width}" height="{height}" '
+            f'alt="{html.escape(alt, quote=True)}">')
+
+
+def shipped(package, path):
+    """The path of a file that an installed package ships; the package itself is not imported."""
+    found = importlib.util.find_spec(package)
+    file = found and Path(found.submodule_search_locations[0]) / path
+    if not file or not file.exists():
+        raise FileNotFoundError(f"{package} with its {path} is missing: pip install --no-deps -r tools/requirements.txt")
+    return file
+
+
+def math_font(pages):
+    """The mathematical font STIX Two Math as WOFF, with the signs that the `pages` (HTML texts) use in formulas."""
+    signs = set("0123456789()[]{}|+−=·′")
+    for page in pages:
+        for formula in re.findall(r"<math.*?</math>", page, re.DOTALL):
+            signs |= set(html.unescape(re.sub(r"<[^>]+>", "", formula)))
+    signs |= {italic for sign in signs if (italic := _italic(sign))}
+    options = subset.Options()
+    options.flavor = "woff"
+    options.layout_features = []
+    options.name_IDs = [0, 1, 2, 13, 14]   # the licence stays in the font
+    font = TTFont(shipped("ziamath", "fonts/STIXTwoMath-Regular.ttf"))
+    cut = subset.Subsetter(options)
+    cut.populate(unicodes=map(ord, signs))
+    cut.subset(font)
+    font.flavor = "woff"
+    content = io.BytesIO()
+    font.save(content)
+    return content.getvalue()
+
+
+def _italic(sign):
+    """The mathematical italic letter that a browser shows for a single letter of a formula."""
+    for first, last, base in (("a", "z", 0x1D44E), ("A", "Z", 0x1D434), ("α", "ω", 0x1D6FC), ("Α", "Ω", 0x1D6E2)):
+        if first <= sign <= last:
+            return "ℎ" if sign == "h" else chr(base + ord(sign) - ord(first))
+    return {"ϑ": "𝜗", "ϕ": "𝜙", "ϵ": "𝜖", "ϱ": "𝜚"}.get(sign)

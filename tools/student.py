@@ -1,0 +1,58 @@
+"""A copy of the course to hand out, `make student`: the folded solutions are gone, the exercises and their checks stay.
+
+    python tools/student.py [folder]                 into student/
+
+The copy holds all that a student needs to run it: notebooks, package, requirements, README and licence. The checks are
+part of the package, and who reads posviz/quiz can work out some answers from them; docs/teaching.md says so.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import notebooks
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ("README.md", "LICENSE", "NOTICE", "Makefile", "requirements.txt", "environment.yml", "pyproject.toml", "posviz",
+        "jupyter-config")
+LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.egg-info", ".ipynb_checkpoints")
+
+
+def build(folder):
+    """Write the copy into `folder`, which is emptied before; the notebooks written."""
+    folder = Path(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "notebooks").mkdir(parents=True)
+    for name in KEPT:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=LEFT_OUT)
+        else:
+            shutil.copyfile(ROOT / name, folder / name)
+    written = []
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        written.append(folder / "notebooks" / path.name)
+        written[-1].write_bytes(without_solutions(path.read_bytes()))
+    return written
+
+
+def without_solutions(content):
+    """The bytes of a notebook without its solution cells. Nothing else changes, byte by byte."""
+    notebook = json.loads(content)
+    notebook["cells"] = [cell for cell in notebook["cells"] if "solution" not in notebooks.tags(cell)]
+    return (json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode("utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Write a copy of the course without solutions.")
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "student")
+    options = parser.parse_args()
+    found = [f"{path.name}: {problem}" for path in build(options.folder)
+             for problem in notebooks.problems(path, solutions=False)]
+    print("\n".join(found) or f"{options.folder}: the copy for students, without solutions", file=sys.stderr if found else None)
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()
