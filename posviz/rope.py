@@ -61,7 +61,7 @@ def rope(x, positions, *, base=10_000.0, layout="interleaved", frequencies=None,
     >>> [round(float(rope(q, m) @ rope(k, n)), 6) for m, n in [(3, 1), (1003, 1001), (1, 3)]]
     [10.73323, 10.73323, 14.510411]
     """
-    xp, x = real_array(x, "x")
+    _, x = real_array(x, "x")
     one_of(layout, "layout", LAYOUTS)
     if x.ndim == 0:
         raise ValueError("x must have shape (..., sequence, dim); got a single number")
@@ -73,10 +73,7 @@ def rope(x, positions, *, base=10_000.0, layout="interleaved", frequencies=None,
         frequencies = rope_frequencies(width, base)
     elif (frequencies := positives(frequencies, "frequencies")).shape != (width // 2,):
         raise ValueError(f"frequencies must have shape ({width // 2},), one a pair; got {frequencies.shape}")
-    cos, sin = rotation_table(positions, frequencies, x)
-    if width == dim:
-        return rotate_pairs(x, cos, sin, layout)
-    return xp.concat([rotate_pairs(x[..., :width], cos, sin, layout), x[..., width:]], axis=-1)
+    return rotate_pairs(x, *rotation_table(positions, frequencies, x), layout)
 
 
 def rotation_table(positions, frequencies, x):
@@ -100,19 +97,27 @@ def rotation_table(positions, frequencies, x):
 def rotate_pairs(x, cos, sin, layout="interleaved"):
     """x with pair i = (a, b) replaced by (a cos_i − b sin_i, a sin_i + b cos_i), in x's dtype.
 
-    x: (..., sequence, dim); cos and sin: as `rotation_table` gives them. A table in float32 lifts 16-bit
-    input to float32 for the arithmetic; the result is rounded once.
+    x: (..., sequence, dim); cos and sin: as `rotation_table` gives them. Features beyond the last angle stay as
+    they are. A table in float32 lifts 16-bit input to float32 for the arithmetic; the result is rounded once.
+    For tensors on the CPU `rope_torch` does the same in one pass over memory.
     """
     xp = namespace(x)
-    half = x.shape[-1] // 2
+    if is_tensor(x):
+        from posviz import rope_torch  # here, so that torch is imported only by those who use it
+
+        if rope_torch.suits(x, cos, sin):
+            return rope_torch.rotate(x, rope_torch.table(cos, sin, layout), layout)
+    half = cos.shape[-1]
     if layout == "interleaved":
-        a, b = x[..., 0::2], x[..., 1::2]
+        a, b = x[..., 0 : 2 * half : 2], x[..., 1 : 2 * half : 2]
     else:
-        a, b = x[..., :half], x[..., half:]
+        a, b = x[..., :half], x[..., half : 2 * half]
     rotated = [xp.astype(part, x.dtype, copy=False) for part in (a * cos - b * sin, a * sin + b * cos)]
     if layout == "interleaved":
-        return xp.reshape(xp.stack(rotated, axis=-1), x.shape)
-    return xp.concat(rotated, axis=-1)
+        rotated = xp.reshape(xp.stack(rotated, axis=-1), (*x.shape[:-1], 2 * half))
+    else:
+        rotated = xp.concat(rotated, axis=-1)
+    return rotated if 2 * half == x.shape[-1] else xp.concat([rotated, x[..., 2 * half :]], axis=-1)
 
 
 def rope_matrix(position, dim, base=10_000.0):

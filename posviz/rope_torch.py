@@ -1,0 +1,112 @@
+"""RoPE for torch tensors on the CPU, block by block: x comes from memory once and the result goes back once."""
+
+import torch
+
+# Features turned at a time: 2 MiB of float32, and as much for the result, stay in the caches of a core between the
+# operations on one block. A much smaller block would spend its time on the calls.
+BLOCK = 2**19
+SMALL = 2**16  # below this many features the plain formula is as fast
+
+
+def suits(x, cos, sin):
+    """Whether `rotate` pays for these: a large tensor on the CPU, outside torch.compile; angles without a gradient."""
+    return (x.device.type == "cpu" and x.numel() >= SMALL and not torch.compiler.is_compiling()
+            and not (cos.requires_grad or sin.requires_grad))
+
+
+def table(cos, sin, layout):
+    """cos and sin, as `rotation_table` gives them, in the form `rotate` reads fastest; made once for many layers.
+
+    Layout "interleaved": cos + i·sin, complex, of shape (..., pairs). Layout "half": (cos, cos, sin) side by side.
+    """
+    return torch.complex(cos, sin) if layout == "interleaved" else torch.cat([cos, cos, sin], dim=-1)
+
+
+def rotate(x, table, layout):
+    """`rotate_pairs` with a prepared table. The result is new, in x's memory order; nothing of x is kept for a gradient."""
+    if layout == "interleaved" and x.dtype == table.real.dtype and 2 * table.shape[-1] == x.shape[-1] and _is_complex(x):
+        return torch.view_as_real(_complex(x) * table).flatten(-2)     # pairs lie in memory as complex numbers do
+    return _Rotation.apply(x, table, layout, 1)
+
+
+class _Rotation(torch.autograd.Function):
+    """The gradient of a rotation is the gradient turned back, by the opposite angles: sign −1."""
+
+    @staticmethod
+    def forward(x, table, layout, sign):
+        return rotate_into(torch.empty_like(x), x, table, layout, sign)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, table, ctx.layout, ctx.sign = inputs
+        ctx.save_for_backward(table)
+        ctx.save_for_forward(table)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return _Rotation.apply(gradient, *ctx.saved_tensors, ctx.layout, -ctx.sign), None, None, None
+
+    @staticmethod
+    def jvp(ctx, tangent, *_):
+        return _Rotation.apply(tangent, *ctx.saved_tensors, ctx.layout, ctx.sign)
+
+    @staticmethod
+    def vmap(info, dims, x, table, layout, sign):
+        """The mapped axis becomes the first of x, and of a table that has it, there with axes of length 1 after it."""
+        x = x.expand(info.batch_size, *x.shape) if dims[0] is None else x.movedim(dims[0], 0)
+        if dims[1] is not None:
+            table = table.movedim(dims[1], 0)
+            table = table.reshape(len(table), *[1] * (x.ndim - table.ndim), *table.shape[1:])
+        return _Rotation.apply(x, table, layout, sign), 0
+
+
+def rotate_into(out, x, table, layout, sign=1):
+    """x turned by sign × the angles of the prepared table, written into `out`, which may be x itself; returns out."""
+    if x.numel() <= 2 * BLOCK or x.ndim == 1:
+        _rotate_block(out, x, table, layout, sign)
+    elif x.ndim > 3 and x[0].numel() >= BLOCK:
+        for i in range(len(x)):
+            own = table[i if len(table) > 1 else 0] if table.ndim == x.ndim else table
+            rotate_into(out[i], x[i], own, layout, sign)
+    else:
+        rows = x.shape[-2]
+        step = max(1, BLOCK * rows // x.numel())
+        for start in range(0, rows, step):
+            part = (..., slice(start, start + step), slice(None))
+            own = table[part] if table.ndim > 1 and table.shape[-2] > 1 else table
+            _rotate_block(out[part], x[part], own, layout, sign)
+    return out
+
+
+def _rotate_block(out, x, table, layout, sign):
+    in_place, width = x.data_ptr() == out.data_ptr(), 2 * table.shape[-1]
+    if layout == "half":
+        width //= 3
+    if width < x.shape[-1]:
+        if not in_place:
+            out[..., width:] = x[..., width:]
+        x, out = x[..., :width], out[..., :width]
+    dtype = table.real.dtype      # 16-bit features are turned in float32 and rounded once, at the end
+    if layout == "interleaved":
+        direct = x.dtype == dtype and _is_complex(x) and _is_complex(out)
+        source = x if direct else x.to(dtype, copy=True, memory_format=torch.contiguous_format)
+        turned = out if direct else source
+        torch.mul(_complex(source), table if sign > 0 else table.conj(), out=_complex(turned))
+    else:
+        half = width // 2
+        source = x.clone() if in_place and x.dtype == dtype else x.to(dtype)
+        turned = out if out.dtype == dtype else torch.empty_like(source)
+        torch.mul(source, table[..., :width], out=turned)
+        turned[..., :half].addcmul_(source[..., half:], table[..., width:], value=-sign)
+        turned[..., half:].addcmul_(source[..., :half], table[..., width:], value=sign)
+    if turned is not out:
+        out.copy_(turned)
+
+
+def _is_complex(x):
+    """Whether the pairs of x can be read as complex numbers where they are."""
+    return x.stride(-1) == 1 and not any(step % 2 for step in (x.storage_offset(), *x.stride()[:-1]))
+
+
+def _complex(x):
+    return torch.view_as_complex(x.unflatten(-1, (-1, 2)))
