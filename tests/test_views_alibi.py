@@ -1,0 +1,146 @@
+"""The pictures of chapter 7 against loops and the recorded file, and its workbench, trained for a few steps."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import ipywidgets
+import numpy as np
+import pytest
+
+from posviz import lab, views
+from posviz.views.alibi import METHODS, reach
+
+ROOT = Path(__file__).parent.parent
+RESULTS = json.loads((Path(lab.__file__).parent / "results.json").read_text(encoding="utf-8"))
+LENGTHS, DISTANCES = [128, 256, 512, 1024], [16, 32, 48, 64, 96, 128, 192, 256]
+
+
+def row(part, encoding, change, seed):
+    return next(r for r in RESULTS[part] if (r["encoding"], r["change"], r["seed"]) == (encoding, change, seed))
+
+
+@pytest.mark.parametrize("heads, head, length, symmetric", [(8, 1, 12, False), (8, 8, 64, True), (4, 2, 2, False), (16, 3, 5, True)])
+def test_bias_and_weights_equal_loops(heads, head, length, symmetric):
+    live, _, sentence = views.BiasAndWeights().drawn(heads=heads, head=head, length=length, symmetric=symmetric)
+    slope = 2 ** (-8 * head / heads)
+    bias, weights = live.bias.get_array(), live.weights.get_array()
+    for query in range(length):
+        visible = range(length if symmetric else query + 1)
+        total = sum(math.exp(-slope * abs(query - key)) for key in visible)
+        for key in range(length):
+            if key not in visible:
+                assert bias.mask[query, key] and weights.mask[query, key]
+            else:
+                assert bias[query, key] == pytest.approx(-slope * abs(query - key))
+                expected = math.exp(-slope * abs(query - key)) / total
+                assert weights[query, key] == pytest.approx(max(expected, 1e-12), rel=1e-9)
+    assert f"Head {head} of {heads}, slope {slope:.4g}." in sentence
+    assert f"bias is {-slope * (length - 1):.4g}." in sentence
+    assert f"gives itself {weights[-1, -1]:.3f}" in sentence
+
+
+def test_random_scores_are_added_to_the_bias_and_every_row_adds_up_to_one():
+    live = views.BiasAndWeights().drawn(content="random scores", length=64, head=8)[0]
+    weights = live.weights.get_array().filled(0)
+    assert weights.sum(axis=1) == pytest.approx(np.ones(64))
+    bias = live.bias.get_array()
+    scores = np.log(weights[40, :41]) - bias[40, :41].data
+    other = views.BiasAndWeights().drawn(content="random scores", length=64, head=5)[0]
+    again = np.log(other.weights.get_array()[40, :41].data) - other.bias.get_array()[40, :41].data
+    assert (scores - scores[0]) == pytest.approx(again - again[0])
+    assert 0.7 < scores.std() < 1.3
+
+
+def test_a_head_never_lies_beyond_the_last_one():
+    explorer = views.BiasAndWeights().explorer(heads=8, head=8)
+    explorer.controls["heads"].value = 3
+    assert explorer.controls["head"].value == 3 and "Head 3 of 3, slope 0.25." in explorer.sentence
+    explorer.controls["head"].value = 16
+    assert explorer.controls["head"].value == 3
+    explorer.close()
+
+
+@pytest.mark.parametrize("slope", [1.0, 0.5, 0.0884, 1 / 64, 1 / 1024])
+@pytest.mark.parametrize("keys", [1, 128, 1024])
+@pytest.mark.parametrize("share", [0.5, 0.99])
+def test_reach_is_what_counting_gives(slope, keys, share):
+    weights = [math.exp(-slope * distance) for distance in range(keys)]
+    seen, count = 0.0, 0
+    while seen < share * sum(weights) * (1 - 1e-12):
+        seen += weights[count]
+        count += 1
+    assert reach(slope, keys, share) == count
+
+
+@pytest.mark.parametrize("exponent, heads, length", [(4.0, 8, 1024), (1.0, 12, 8192), (10.0, 1, 128)])
+def test_the_reach_picture_shows_weights_and_reaches(exponent, heads, length):
+    live, _, sentence = views.ReachAndSlope().drawn(exponent=exponent, heads=heads, length=length)
+    distance, weights = live.weights.get_data()
+    assert len(distance) == 128 and weights == pytest.approx([math.exp(-d * 2**-exponent) for d in range(128)])
+    for share in (0.5, 0.99):
+        assert live.here[share].get_xdata() == [2**-exponent]
+        assert live.here[share].get_ydata() == [reach(2**-exponent, length, share)]
+        assert len(live.heads[share].get_xdata()) == heads
+        slopes, reaches = live.reach[share].get_data()
+        assert reaches[8] == reach(0.25, length, share) and slopes[8] == 0.25
+    half, most = re.search(r"nearest ([\d,]+) get half of the weight, the nearest ([\d,]+) get 99 %", sentence).groups()
+    assert int(half.replace(",", "")) == reach(2**-exponent, length, 0.5)
+    assert int(most.replace(",", "")) == reach(2**-exponent, length, 0.99)
+
+
+@pytest.mark.parametrize("length", LENGTHS[1:])
+@pytest.mark.parametrize("distance", [16, 128, 256])
+def test_every_method_stands_where_it_was_measured(length, distance):
+    live, _, sentence = views.EveryMethod().drawn(length=length, distance=distance)
+    flat, far = [], []
+    for seed in (1, 2):
+        for y, (encoding, change) in enumerate(METHODS.values()):
+            ratio = row("rows", encoding, change, seed)["ratio"][LENGTHS.index(length) - 1]
+            share = row("recall", encoding, change, seed)["accuracy"][DISTANCES.index(distance)]
+            for point, x in ((live.flat[seed - 1], ratio), (live.far[seed - 1], share)):
+                assert point.get_xdata()[y] == x and point.get_ydata()[y] == y
+                low, high = point.axes.get_xlim()
+                assert low < x < high
+            flat.append(ratio < 1.05)
+            far.append(share > 0.5)
+    flat, far = (np.reshape(marks, (2, -1)).all(axis=0) for marks in (flat, far))
+    assert f"the loss of {flat.sum()} of {len(METHODS)} grows" in sentence and f"and {far.sum()} copy more" in sentence
+    both = [name for name, good in zip(METHODS, flat & far) if good]
+    assert sentence.endswith(f"Both: {', '.join(both) or 'none'}.")
+
+
+def test_the_workbench_shows_all_shipped_models_and_yours():
+    losses, shares = [2.0, 2.1, 2.2, 2.5], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25]
+    view = views.Workbench(("Mine", losses, shares))
+    live, _, sentence = view.drawn(beside="T5")
+    assert live.own[0].get_data()[1].tolist() == losses and live.own[1].get_ydata() == shares
+    assert np.array_equal(live.beside[0].get_ydata(), row("rows", "t5", None, 1)["loss"])
+    assert np.array_equal(live.beside[1].get_ydata(), row("recall", "t5", None, 1)["accuracy"])
+    assert len(live.all[0]) == len(live.all[1]) == 12
+    assert "Mine: 2.00 at 128 bytes, 2.50 at 1,024, 25% copied from 256 back." in sentence
+    relative = view.drawn(beside="RoPE", loss="relative to 128 bytes")[0]
+    assert relative.own[0].get_ydata() == pytest.approx([1, 1.05, 1.1, 1.25])
+    assert relative.beside[0].get_ydata()[1:] == pytest.approx(row("rows", "rope", None, 1)["ratio"], abs=1e-4)
+    assert "Yours is not trained yet." in views.Workbench().drawn()[2]
+
+
+def test_the_workbench_of_the_chapter_trains_its_example_and_shows_it(capsys):
+    """The cells as they stand, with a few steps in place of 0."""
+    cells = json.loads((ROOT / "notebooks" / "07_alibi.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = {cell["id"]: "".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"}
+    train = code["workbench-train"].replace("steps = 0 ", "steps = 3 ")
+    assert train != code["workbench-train"]
+    *body, picture = train.strip().splitlines()
+    names = {}
+    for part in (code["setup"], code["workbench-class"], "\n".join(body)):
+        exec(compile(part, "workbench", "exec"), names)
+    name, loss, far = names["yours"]
+    assert name == "Fading" and loss.shape == (4,) and far.shape == (8,)
+    assert 3 < loss[0] < 6 and (0 <= far).all() and (far <= 1).all()
+    assert "loss [" in capsys.readouterr().out
+    explorer = eval(picture, names)
+    assert np.array_equal(explorer._drawn.own[0].get_ydata(), loss) and "Fading: " in explorer.sentence
+    explorer.close()
+    ipywidgets.Widget.close_all()
