@@ -62,6 +62,8 @@ def test_the_score_matrix_is_the_sum_of_the_terms_of_each_pair(method, terms, fi
     else:
         assert np.ma.getmaskarray(view.newest.get_array()).all() or np.isnan(view.newest.get_array()).all()
         assert "is left out" in sentence
+    assert view.heading.get_text() == f"term {terms}: {relative.ScoreTerms.names[terms - 1]}"
+    assert {place.get_text() for place in view.places} == {f"key j, at positions {first} to {first + 5}"}
     assert numbers(sentence)[-2:] == pytest.approx([total[5, 0], total[5, 3]], abs=0.006)
 
 
@@ -109,7 +111,7 @@ def test_the_shift_shows_each_number_where_a_strip_of_numbers_puts_it(step):
     assert sentence.startswith(f"Step {step}. ")
 
 
-@pytest.mark.parametrize("memory", [0, 1, 2])
+@pytest.mark.parametrize("memory", [0, 1, 2, 3])
 def test_after_the_mask_each_cell_holds_the_distance_of_its_query_and_key(memory):
     view, _, sentence = relative.RelativeShift().drawn(step=4, memory=memory)
     assert cells_shown(view) == {(i, j): f"{10 * i + i + memory - j:02d}"
@@ -118,13 +120,25 @@ def test_after_the_mask_each_cell_holds_the_distance_of_its_query_and_key(memory
     assert numbers(sentence) == [4, leftovers, 3 + memory, 0]
 
 
+@pytest.mark.parametrize("step", range(5))
+@pytest.mark.parametrize("memory", [0, 3])
+def test_no_cell_of_the_shift_lies_outside_the_axes(step, memory):
+    view = relative.RelativeShift().drawn(step=step, memory=memory)[0]
+    left, right, bottom, top = view.cells.get_extent()
+    axes = view.cells.axes
+    assert axes.get_xlim()[0] <= left < right <= axes.get_xlim()[1]
+    assert axes.get_ylim()[1] <= top < bottom <= axes.get_ylim()[0]
+    assert len(cells_shown(view)) == np.isfinite(view.cells.get_array()).sum()
+
+
 def test_the_numbers_of_the_shift_stand_out_from_their_cells():
     view, figure, _ = relative.RelativeShift().drawn(step=1, memory=2)
+    cell = view.cells.axes.transData.transform([[0, 0], [1, 0]])
     shades = {row: np.mean(view.cells.cmap(view.cells.norm(row))[:3]) for row in (-1, 0, 1, 2, 3)}
     for name, line in view.numbers.items():
         ground = shades[-1 if name == "0" else int(name) // 10]
         assert (line.get_color() == "white") == (ground < 0.45)
-        assert line.get_markersize() * DPI / 72 < 46             # the number fits its cell
+        assert 16 < line.get_markersize() * DPI / 72 * 2 / len(name) < 0.9 * (cell[1, 0] - cell[0, 0])   # fits its cell
 
 
 def loop_bucket(offset, bidirectional, buckets, longest):

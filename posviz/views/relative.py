@@ -55,13 +55,17 @@ class ScoreTerms(View):
         left, right = figure.subplots(1, 2)
         look = {"vmin": -6, "vmax": 6, "cmap": style.DIVERGING, "interpolation": "nearest"}
         self.newest, self.total = (axes.imshow(np.zeros((6, 6)), **look) for axes in (left, right))
-        for axes, title in ((left, "the newest term"), (right, "the sum so far")):
-            axes.set(title=title, xlabel="key j", ylabel="query i", xticks=range(6), yticks=range(6))
+        self.heading = left.text(0, 1.03, "", transform=left.transAxes)
+        right.set_title("the sum so far")
+        for axes in (left, right):
+            axes.set(ylabel="query i", xticks=range(6), yticks=range(6))
             axes.set_xticklabels(TEXT)
             axes.set_yticklabels(TEXT)
             for edge, width in (("white", 6), ("black", 2)):   # a frame that shows on light and on dark
                 axes.plot([0, 3], [5, 5], linestyle="none", marker="s", markersize=25, markerfacecolor="none",
                           markeredgecolor=edge, markeredgewidth=width)
+        self.places = [axes.text(0.5, -0.14, "", transform=axes.transAxes, ha="center", va="top")
+                       for axes in (left, right)]
         figure.colorbar(self.total, ax=[left, right], ticks=[-6, -3, 0, 3, 6], label="raw score")
 
     def update(self, method, terms, first):
@@ -70,6 +74,9 @@ class ScoreTerms(View):
         size = np.abs(parts[-1]).max()
         self.newest.set_data(parts[-1] if size else np.full((6, 6), np.nan))
         self.total.set_data(total)
+        self.heading.set_text(f"term {terms}: {self.names[terms - 1]}")
+        for place in self.places:
+            place.set_text(f"key j, at positions {first} to {first + 5}")
         newest = f"term {terms} ({self.names[terms - 1]}) " + (f"reaches {size:.2f} in size" if size else "is left out")
         return (f"{method[0].upper()}{method[1:]}, first word at {first}: {newest}. With {terms} of 4 terms in, "
                 f"the last dog scores the first 'the' {total[5, 0]:+.2f} and the second {total[5, 3]:+.2f}.")
@@ -79,10 +86,10 @@ class RelativeShift(View):
     """How do columns by distance become columns by key? Each number is 10 × query + distance."""
 
     title = "The relative shift, step by step"
-    size = (9, 4.2)
+    size = (7, 4.8)
     controls = [
         Steps("step", 0, 4, default=0),
-        Steps("memory", 0, 2, default=0, unit="tokens", label="keys before the first query"),
+        Steps("memory", 0, 3, default=0, unit="tokens", label="keys before the first query"),
     ]
     queries = 4
     said = (
@@ -95,16 +102,15 @@ class RelativeShift(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(-0.5, 6.5), ylim=(4.5, -0.5), aspect="equal", xticks=range(7), yticks=range(5),
-                 xlabel="column", ylabel="row")
         self.cells = axes.imshow(np.zeros((4, 4)), vmin=-1, vmax=4.5, cmap=style.SEQUENTIAL, interpolation="nearest",
-                                 aspect="equal")
+                                 aspect="auto")
+        axes.set(xlim=(-0.5, 7.5), ylim=(7.5, -0.5), xticks=range(8), yticks=range(8), xlabel="column", ylabel="row")
         self.numbers = {}
-        for value in [0, *(10 * query + distance for query in range(4) for distance in range(6))]:
+        for value in [0, *(10 * query + distance for query in range(4) for distance in range(7))]:
             name = f"{value:02d}" if self.numbers else "0"
             marker = MarkerStyle(f"$\\mathdefault{{{name}}}$")
             (self.numbers[name],) = axes.plot([], [], linestyle="none", marker=marker, markeredgewidth=0, zorder=3,
-                                              markersize=10 * len(name), color="black" if value >= 20 else "white")
+                                              markersize=9 * len(name), color="black" if value >= 20 else "white")
 
     def update(self, step, memory):
         cells = self.steps(memory)[step]
