@@ -53,10 +53,13 @@ OPEN = """async ([path, shouldStart]) => {
     const notebook = await jupyterapp.commands.execute("docmanager:open", {path, kernelPreference: {shouldStart}});
     await notebook.context.ready;
     await notebook.revealed;
-    if (shouldStart) {
-        await notebook.sessionContext.ready;
-        await notebook.sessionContext.session.kernel.info;
-    }
+}"""
+
+KERNEL_READY = """async () => {
+    const notebook = jupyterapp.shell.currentWidget;
+    await notebook.context.ready;
+    await notebook.sessionContext.ready;
+    await notebook.sessionContext.session.kernel.info;
 }"""
 
 ASK_KERNEL = """async code => {
@@ -124,12 +127,19 @@ def wait_until(condition, message):
         time.sleep(0.03)
 
 
+def wait_for_jupyter(page):
+    wait_until(lambda: page.evaluate("() => !!window.jupyterapp"), "Jupyter did not load")
+    page.evaluate("() => jupyterapp.restored")
+
+
 class Chapter:
-    """A chapter that was opened in JupyterLab and run from top to bottom; its live pictures as `explorers`."""
+    """The chapter that `page` has opened, run from top to bottom; its live pictures as `explorers`."""
 
     def __init__(self, page, path):
         self.page, self.path = page, path
-        page.evaluate(OPEN, [path.name, True])
+        wait_for_jupyter(page)
+        wait_until(lambda: page.evaluate("() => !!jupyterapp.shell.currentWidget?.sessionContext"), "no notebook opened")
+        page.evaluate(KERNEL_READY)
         self.ran_well = page.evaluate("() => jupyterapp.commands.execute('notebook:run-all-cells')")
         described = json.loads(self.ask(NAME_EXPLORERS))
         self.explorers = [LiveExplorer(self, number, **words) for number, words in enumerate(described)]
@@ -211,8 +221,7 @@ def page(tmp_path_factory):
         page.on("response", lambda answer: answer.status >= 400 and complaints.append(f"{answer.status}: {answer.url}"))
         page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
         page.goto(f"{url}/lab?reset", wait_until="domcontentloaded")
-        wait_until(lambda: page.evaluate("() => !!window.jupyterapp"), "JupyterLab did not load")
-        page.evaluate("() => jupyterapp.restored")
+        wait_for_jupyter(page)
         yield page
         chromium.close()
 
@@ -221,6 +230,7 @@ def page(tmp_path_factory):
 def chapter(page, request):
     """A chapter, opened and run."""
     page.complaints.clear()
+    page.evaluate(OPEN, [request.param.name, True])
     yield Chapter(page, request.param)
     page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.shutdown()")
     page.evaluate("() => jupyterapp.shell.currentWidget.dispose()")
