@@ -46,14 +46,15 @@ class LossByLength(View):
         for (_, change, seed), row in recorded().items():
             if change is None and seed == 1:
                 axes.plot(LENGTHS, row["loss"], **style.reference | {"linestyle": "-", "color": "#CFCFCF"})
-        axes.set_ylim(1.2, 3.3)
+        axes.set_ylim(1.8, 4.2)
         self.lines = {}
         for index, words in enumerate(("as trained", "with the change")):
             look = style.line(index) | {"marker": style.MARKERS[index], "markersize": 8}
             (first,) = axes.plot([], [], **look, label=words)
             (second,) = axes.plot([], [], **look | {"linewidth": 1, "markersize": 4})
             self.lines[words] = [first, second]
-        axes.legend(loc="upper left", frameon=False, title="large: first seed, small: second seed", alignment="left")
+        axes.plot([], [], **style.line(4) | {"linewidth": 1, "marker": "o", "markersize": 4}, label="thin: second seed")
+        axes.legend(loc="upper left", ncols=3, frameon=False)
 
     def update(self, model, fix):
         encoding, change = ENCODINGS[model], FIXES[fix]
@@ -73,7 +74,7 @@ class EntropyByLength(View):
     """Does attention get flatter in a longer text, and does it help to sharpen it again?"""
 
     title = "Entropy of attention and loss, with and without log-n"
-    size = (9, 4.2)
+    size = (9, 4.4)
     MODELS = {name: (encoding, None) for name, encoding in ENCODINGS.items() if encoding != "learned"} | {
         "RoPE + NTK-aware": ("rope", "ntk"), "RoPE + YaRN": ("rope", "yarn")}
     controls = [Choice("model", MODELS, default="RoPE + NTK-aware"), Steps("seed", 1, 2)]
@@ -83,14 +84,14 @@ class EntropyByLength(View):
         _length_axis(left, "entropy (nats)")
         _length_axis(right, "loss (nats a byte)")
         left.set_ylim(0, 7.4)
-        right.set_ylim(1.2, 3.3)
+        right.set_ylim(1.8, 3.9)
         left.plot(LENGTHS, np.log(LENGTHS), **style.reference | {"linewidth": 1.6}, label="ln n, the most there can be")
         self.entropy, self.loss = {}, {}
         for index, words in enumerate(("as it is", "with log-n")):
             look = style.line(index) | {"marker": style.MARKERS[index], "markersize": 8, "label": words}
             (self.entropy[words],) = left.plot([], [], **look)
             (self.loss[words],) = right.plot([], [], **look)
-        left.legend(loc="lower left", frameon=False)
+        figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=3, frameon=False)
 
     def update(self, model, seed):
         encoding, change = self.MODELS[model]
@@ -170,7 +171,7 @@ class BiasShapes(View):
     """How fast do the penalties fall, and how far does a head look whose keys all fit equally well?"""
 
     title = "Four distance penalties side by side"
-    size = (9, 4.2)
+    size = (9, 4.4)
     controls = [
         Steps("head", 1, 8, default=4, label="head of 8 (ALiBi, Sandwich)"),
         Range("r1", 0.1, 3.0, 0.1, default=1.0, label="r1 (KERPLE)"),
@@ -189,7 +190,7 @@ class BiasShapes(View):
         for index, name in enumerate(("ALiBi", "KERPLE log", "KERPLE power", "Sandwich")):
             (self.bias[name],) = left.plot([], [], **style.line(index), label=name)
             (self.within[name],) = right.plot([], [], **style.line(index))
-        left.legend(loc="lower left", frameon=False)
+        figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=4, frameon=False)
 
     def update(self, head, r1, r2):
         distance = np.arange(4096)
