@@ -331,9 +331,9 @@ def recall_of(name, change=None):
 
 def test_flat_is_not_the_same_as_using_far_context():
     alibi, rope, learned = recall_of("alibi"), recall_of("rope"), recall_of("learned", "wrap")
-    assert alibi[16] > 0.95 and alibi[48] > 0.9
-    assert rope[16] > 0.95 and rope[48] > 0.9
-    assert learned[256] < 0.3
+    assert rope[16] > 0.9 and rope[48] > 0.9 and rope[256] < 0.2  # learned well, and lost beyond 64
+    assert alibi[48] > 0.7 and alibi[256] > 0.4  # ALiBi still copies from four times the longest trained distance
+    assert learned[48] > 0.7 and learned[256] < 0.3
 
 
 def test_a_copy_model_reads_symbols_only():

@@ -9,7 +9,7 @@ from posviz.lab import data
 from posviz.lab.changes import changed
 from posviz.lab.progress import Progress
 
-BATCH = 8
+BATCH = 4  # texts read at once: larger ones are no faster and take more memory
 
 
 def loss_by_context(model, lengths, change=None):

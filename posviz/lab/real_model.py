@@ -167,7 +167,7 @@ def difference_from_transformers(weights, tokens):
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
-        vocab_size=len(weights["token_embd.weight"]), hidden_size=HEADS * DIM, intermediate_size=1536,
+        vocab_size=len(weights["token_embd.weight"]), hidden_size=HEADS * DIM, intermediate_size=len(weights["blk.0.ffn_gate.weight"]),
         num_hidden_layers=LAYERS, num_attention_heads=HEADS, num_key_value_heads=KEY_HEADS, rms_norm_eps=1e-5,
         max_position_embeddings=TRAINED, rope_parameters={"rope_type": "default", "rope_theta": BASE},
         tie_word_embeddings=True,
