@@ -1,5 +1,7 @@
 """Rotary position encoding: queries and keys are turned by an angle that grows with their position (chapter 5)."""
 
+import math
+
 import numpy as np
 
 from ._checks import (
@@ -17,6 +19,7 @@ from ._checks import (
 )
 
 LAYOUTS = ("interleaved", "half")
+BLOCK = 2**19  # features turned at a time: 2 MiB of float32 and as much for the result stay in the caches of a core
 
 
 def rope_frequencies(dim, base=10_000.0):
@@ -101,23 +104,41 @@ def rotate_pairs(x, cos, sin, layout="interleaved"):
     they are. A table in float32 lifts 16-bit input to float32 for the arithmetic; the result is rounded once.
     For tensors on the CPU `rope_torch` does the same in one pass over memory.
     """
-    xp = namespace(x)
-    if is_tensor(x):
-        from posviz import rope_torch  # here, so that torch is imported only by those who use it
+    half, dim = cos.shape[-1], x.shape[-1]
+    first = slice(0, 2 * half, 2) if layout == "interleaved" else slice(0, half)
+    second = slice(1, 2 * half, 2) if layout == "interleaved" else slice(half, 2 * half)
+    if not is_tensor(x):
+        out = np.empty_like(x)
+        for part, rows in blocks(x[None].shape, cos.shape):
+            x_, out_, c, s = x[None][part], out[None][part], cos[rows], sin[rows]
+            np.subtract(x_[..., first] * c, x_[..., second] * s, out=out_[..., first], casting="same_kind")
+            np.add(x_[..., first] * s, x_[..., second] * c, out=out_[..., second], casting="same_kind")
+        out[..., 2 * half :] = x[..., 2 * half :]
+        return out
+    from posviz import rope_torch  # here, so that torch is imported only by those who use it
 
-        if rope_torch.suits(x, cos, sin):
-            return rope_torch.rotate(x, rope_torch.table(cos, sin, layout), layout)
-    half = cos.shape[-1]
-    if layout == "interleaved":
-        a, b = x[..., 0 : 2 * half : 2], x[..., 1 : 2 * half : 2]
-    else:
-        a, b = x[..., :half], x[..., half : 2 * half]
+    if rope_torch.suits(x, cos, sin):
+        return rope_torch.rotate(x, rope_torch.table(cos, sin, layout), layout)
+    xp = namespace(x)
+    a, b = x[..., first], x[..., second]
     rotated = [xp.astype(part, x.dtype, copy=False) for part in (a * cos - b * sin, a * sin + b * cos)]
     if layout == "interleaved":
         rotated = xp.reshape(xp.stack(rotated, axis=-1), (*x.shape[:-1], 2 * half))
     else:
         rotated = xp.concat(rotated, axis=-1)
-    return rotated if 2 * half == x.shape[-1] else xp.concat([rotated, x[..., 2 * half :]], axis=-1)
+    return rotated if 2 * half == dim else xp.concat([rotated, x[..., 2 * half :]], axis=-1)
+
+
+def blocks(shape, table_shape):
+    """Pieces of an array of this shape (..., sequence, dim), small enough for a cache: (index into it, into its table).
+
+    Intermediate results of one piece never reach the memory, which is what RoPE waits for.
+    """
+    rows = shape[-2]
+    step = max(1, BLOCK * rows // max(1, math.prod(shape)))
+    for start in range(0, rows, step):
+        part = (..., slice(start, start + step), slice(None))
+        yield part, part if len(table_shape) > 1 and table_shape[-2] > 1 else ...
 
 
 def rope_matrix(position, dim, base=10_000.0):

@@ -2,9 +2,8 @@
 
 import torch
 
-# Features turned at a time: 2 MiB of float32, and as much for the result, stay in the caches of a core between the
-# operations on one block. A much smaller block would spend its time on the calls.
-BLOCK = 2**19
+from posviz.rope import BLOCK, blocks
+
 SMALL = 2**16  # below this many features the plain formula is as fast
 
 
@@ -69,12 +68,8 @@ def rotate_into(out, x, table, layout, sign=1):
             own = table[i if len(table) > 1 else 0] if table.ndim == x.ndim else table
             rotate_into(out[i], x[i], own, layout, sign)
     else:
-        rows = x.shape[-2]
-        step = max(1, BLOCK * rows // x.numel())
-        for start in range(0, rows, step):
-            part = (..., slice(start, start + step), slice(None))
-            own = table[part] if table.ndim > 1 and table.shape[-2] > 1 else table
-            _rotate_block(out[part], x[part], own, layout, sign)
+        for part, rows in blocks(x.shape, table.shape):
+            _rotate_block(out[part], x[part], table[rows], layout, sign)
     return out
 
 
