@@ -41,6 +41,7 @@ class Explorer(ipywidgets.VBox):
         self.controls = {control.name: _widget(control, values[control.name]) for control in view.controls}
         self.image = ipywidgets.Image(format="png", width=str(width), height=str(height))
         self.image.layout.max_width = "100%"
+        self.image.layout.margin = "2px 0"         # the default has 2px at the sides too, and 100% plus them would scroll
         self._text = ipywidgets.HTML()
         self._text.layout.max_width = f"{width}px"
         self._text.layout.min_height = "56px"      # two lines, so that a longer sentence moves nothing below

@@ -159,7 +159,7 @@ class HeatMap:
         self.rows = answer[0][flip, 0] if answer[0].size else answer[0][:, 0:0].ravel()
         self.columns = answer[1][0] if answer[1].size else answer[1][0:0].ravel()
         self.left = round(left)
-        self.top = self.renderer.height - round(bottom) - len(self.rows)
+        self.top = int(self.renderer.height) - round(bottom) - len(self.rows)   # a float before matplotlib 3.10
         self.shape = (shape, tuple(self.image.get_extent()))
 
 
