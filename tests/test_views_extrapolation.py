@@ -47,7 +47,7 @@ def softmax(scores):
 def test_losses_are_the_recorded_ones_of_both_seeds(model, encoding, fix, change):
     view, _, sentence = LossByLength().drawn(model=model, fix=fix)
     for seed, line in enumerate(view.lines["with the change"], 1):
-        assert line.get_xdata().tolist() == [128, 256, 512, 1024]
+        assert list(line.get_xdata()) == [128, 256, 512, 1024]
         assert list(line.get_ydata()) == record(encoding, change, seed)["loss"]
     loss = record(encoding, change, 1)["loss"]
     assert f"loss {loss[0]:.2f} at 128 bytes, {loss[1]:.2f} at 256, {loss[3]:.2f} at 1,024" in sentence
@@ -289,6 +289,13 @@ def test_without_an_encoding_layer_1_compares_two_letters_alike_in_any_order():
     assert before[3, 0] / before[3, 2] == pytest.approx(after[3, 2] / after[3, 0], rel=1e-4)
     before, after = (lab.attention(lab.load("rope"), text)[0, 2] for text in ("abcd", "cbad"))
     assert before[3, 0] / before[3, 2] != pytest.approx(after[3, 2] / after[3, 0], rel=1e-2)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_the_answers_in_the_chapter_are_what_the_microscope_shows(shuffle):
+    """A head that goes by place: whatever the letters, it looks at the letter itself and the one before."""
+    sentence = AttentionMicroscope().drawn(encoding="RoPE", head=2, shuffle=shuffle)[2]
+    assert int(re.search(r"(\d+) % of the weight goes to the letter itself", sentence)[1]) >= 90
 
 
 @pytest.mark.parametrize("text", ["", "a"])

@@ -1,6 +1,6 @@
 """The pictures of chapter 6: loss and entropy by length, scaled frequencies, penalties, log-n, attention up close."""
 
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -84,7 +84,7 @@ class EntropyByLength(View):
         _length_axis(left, "entropy (nats)")
         _length_axis(right, "loss (nats a byte)")
         left.set_ylim(0, 7.4)
-        right.set_ylim(1.8, 3.9)
+        right.set_ylim(1.8, 4.2)
         left.plot(LENGTHS, np.log(LENGTHS), **style.reference | {"linewidth": 1.6}, label="ln n, the most there can be")
         self.entropy, self.loss = {}, {}
         for index, words in enumerate(("as it is", "with log-n")):
@@ -368,7 +368,7 @@ def _model(encoding):
     return lab.load(encoding)
 
 
-@cache
+@lru_cache(64)
 def _attention(encoding, data):
     """Attention weights (layers, heads, query, key) of a shipped model on these bytes, read-only; imports torch."""
     weights = lab.attention(_model(encoding), data)
