@@ -1,4 +1,4 @@
-"""What the models read: source code of the Python standard library to learn from, a frozen text of our own to test on."""
+"""What the models read: source code of the standard library to learn from, a frozen text of our own to test on."""
 
 import hashlib
 import functools

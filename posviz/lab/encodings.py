@@ -171,7 +171,7 @@ class ALiBi(Encoding):
 
 
 class Kerple(Encoding):
-    """Chi et al. 2022: −r1·ln(1 + r2·distance) or −r1·distance^r2, r1 and r2 learned a head, shared by all layers.
+    """Chi et al. 2022: −r1·ln(1 + r2·distance) or −r1·distance^r2; r1, r2 learned a head, shared by all layers.
 
     Added after the division by sqrt(d) and kept ≥ 0.01, as in the released code. The start is spread evenly over
     the range that code draws from.

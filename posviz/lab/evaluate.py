@@ -54,7 +54,7 @@ def ratios(loss):
 
 
 def position_row(model, encoding, seed):
-    """Loss along texts of 1,024 bytes as trained: a number for each 16 positions. A learned table ends at its last row."""
+    """Loss along texts of 1,024 bytes as trained, one number for 16 positions. A learned table ends at its last row."""
     length = model.length if encoding == "learned" else LENGTHS[-1]
     loss = measure.loss_by_position(model, length).mean(axis=0)
     return {"encoding": encoding, "seed": seed, "loss": loss.reshape(-1, STRIDE).mean(axis=1).round(4).tolist()}

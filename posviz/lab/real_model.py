@@ -161,13 +161,14 @@ def losses(weights, tokens, mode="plain", factor=1.0, progress=lambda layer: Non
 
 
 def difference_from_transformers(weights, tokens):
-    """Largest difference of a logit from transformers' LLaMA on the same weights, float32; None without transformers."""
+    """Largest difference of a logit from transformers' LLaMA on the same weights; None without transformers."""
     if importlib.util.find_spec("transformers") is None:
         return None
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
-        vocab_size=len(weights["token_embd.weight"]), hidden_size=HEADS * DIM, intermediate_size=len(weights["blk.0.ffn_gate.weight"]),
+        vocab_size=len(weights["token_embd.weight"]), hidden_size=HEADS * DIM,
+        intermediate_size=len(weights["blk.0.ffn_gate.weight"]),
         num_hidden_layers=LAYERS, num_attention_heads=HEADS, num_key_value_heads=KEY_HEADS, rms_norm_eps=1e-5,
         max_position_embeddings=TRAINED, rope_parameters={"rope_type": "default", "rope_theta": BASE},
         tie_word_embeddings=True,
@@ -176,7 +177,9 @@ def difference_from_transformers(weights, tokens):
     def half(weight):  # interleaved rows to half-split ones, as Hugging Face keeps them
         return weight.view(-1, DIM // 2, 2, weight.shape[1]).transpose(1, 2).reshape(weight.shape)
 
-    state = {"model.embed_tokens.weight": weights["token_embd.weight"], "model.norm.weight": weights["output_norm.weight"]}
+    table = weights["token_embd.weight"]
+    state = {"model.embed_tokens.weight": table, "lm_head.weight": table}
+    state["model.norm.weight"] = weights["output_norm.weight"]
     names = {
         "input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
         "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "post_attention_layernorm": "ffn_norm",
@@ -187,7 +190,6 @@ def difference_from_transformers(weights, tokens):
             weight = weights[f"blk.{layer}.{ours}.weight"]
             state[f"model.layers.{layer}.{theirs}.weight"] = half(weight) if ours in ("attn_q", "attn_k") else weight
     model = LlamaForCausalLM(config).eval()
-    state["lm_head.weight"] = weights["token_embd.weight"]
     model.load_state_dict(state)
     with torch.inference_mode():
         theirs = model(torch.tensor([tokens])).logits[0]

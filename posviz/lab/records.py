@@ -12,7 +12,8 @@ def results():
     "rows": one dict a model, change and seed: encoding, change (None: as trained), seed, loss (nats a byte at each of
     "lengths"), ratio (loss over the loss at the trained length, for the longer ones), standard_error (of the ratio),
     entropy (nats, at each length). "by_position": for each model as trained the loss at each 16 positions of texts of
-    1,024 bytes (learned: 128, where its table ends). "recall": accuracy at each distance for the models of the copy task.
+    1,024 bytes (learned: 128, where its table ends). "recall": share copied right at each of
+    "distances" by the models of the copy task.
     "training": the record of every training, both seeds.
     """
     return _read("results.json")

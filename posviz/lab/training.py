@@ -107,7 +107,8 @@ class Run:
             loss = (losses * weight).sum() / weight.sum()
         value = loss.item()
         if not math.isfinite(value):
-            raise FloatingPointError(f"the loss is {value} at step {self.step + 1}: the encoding gives too large numbers")
+            where = f"the loss is {value} at step {self.step + 1}"
+            raise FloatingPointError(f"{where}: the encoding's numbers grow too large")
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
@@ -133,7 +134,10 @@ class Run:
 
     def restore(self, tensors, notes):
         """Go on from state(); False if that was another training."""
+        parts = ("model", "step", "exp_avg", "exp_avg_sq")
         if any(notes.get(key) != value for key, value in self.identity().items()):
+            return False
+        if not {f"{part}.{name}" for part in parts for name in self.named} <= set(tensors):
             return False
         with torch.no_grad():
             for name, parameter in self.named.items():
@@ -273,7 +277,8 @@ def train_to_file(encoding, task, seed, folder, command, force=False, steps=None
                 storage.save_state(partial, *run.state())
                 last = time.monotonic()
         if stop.asked:
-            storage.save_state(partial, *run.state())
+            if run.step:
+                storage.save_state(partial, *run.state())
             raise KeyboardInterrupt
     record = {
         "encoding": encoding,
