@@ -22,6 +22,7 @@ import asyncio
 import json
 import os
 import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -56,7 +57,8 @@ class Student:
         """Run the chapter, move the sliders, say how much memory that took, wait for the others, leave."""
         self.started = time.perf_counter()
         manager = AsyncKernelManager(kernel_name="python3")
-        await manager.start_kernel(cwd=str(NOTEBOOKS), env=os.environ | {"OMP_NUM_THREADS": "1"})
+        await manager.start_kernel(cwd=str(NOTEBOOKS), env=os.environ | {"OMP_NUM_THREADS": "1"},
+                                   stderr=subprocess.DEVNULL)   # a note about encryption from each of them
         self.client = manager.client()
         self.client.start_channels()
         try:
