@@ -8,6 +8,7 @@ from pathlib import Path
 import ipywidgets
 import numpy as np
 import pytest
+import torch
 
 from posviz import lab, views
 from posviz.views.alibi import METHODS, reach
@@ -37,8 +38,10 @@ def test_bias_and_weights_equal_loops(heads, head, length, symmetric):
                 expected = math.exp(-slope * abs(query - key)) / total
                 assert weights[query, key] == pytest.approx(max(expected, 1e-12), rel=1e-9)
     assert f"Head {head} of {heads}, slope {slope:.4g}." in sentence
-    assert f"bias is {-slope * (length - 1):.4g}." in sentence
-    assert f"gives itself {weights[-1, -1]:.3f}" in sentence
+    row = weights[length // 2].filled(0)
+    left, right = row[: length // 2].sum(), row[length // 2 + 1 :].sum()
+    assert f"gives itself {row[length // 2]:.3f}, all keys on its left {left:.3f} and all on its right {right:.3f}." in sentence
+    assert f"{length // 2} back, has bias {-slope * (length // 2):.4g} and gets" in sentence
 
 
 def test_random_scores_are_added_to_the_bias_and_every_row_adds_up_to_one():
@@ -56,7 +59,7 @@ def test_random_scores_are_added_to_the_bias_and_every_row_adds_up_to_one():
 def test_a_head_never_lies_beyond_the_last_one():
     explorer = views.BiasAndWeights().explorer(heads=8, head=8)
     explorer.controls["heads"].value = 3
-    assert explorer.controls["head"].value == 3 and "Head 3 of 3, slope 0.25." in explorer.sentence
+    assert explorer.controls["head"].value == 3 and "Head 3 of 3, slope 0.25. Of 12 tokens" in explorer.sentence
     explorer.controls["head"].value = 16
     assert explorer.controls["head"].value == 3
     explorer.close()
@@ -85,9 +88,10 @@ def test_the_reach_picture_shows_weights_and_reaches(exponent, heads, length):
         assert len(live.heads[share].get_xdata()) == heads
         slopes, reaches = live.reach[share].get_data()
         assert reaches[8] == reach(0.25, length, share) and slopes[8] == 0.25
-    half, most = re.search(r"nearest ([\d,]+) get half of the weight, the nearest ([\d,]+) get 99 %", sentence).groups()
-    assert int(half.replace(",", "")) == reach(2**-exponent, length, 0.5)
-    assert int(most.replace(",", "")) == reach(2**-exponent, length, 0.99)
+    told = re.search(r"nearest (\S+) get half .* nearest (\S+) get 99 %.* 99 % is (\S+) tokens, the longest (\S+)\.", sentence)
+    reaches = live.heads[0.99].get_ydata()
+    expected = [reach(2**-exponent, length, 0.5), reach(2**-exponent, length, 0.99), min(reaches), max(reaches)]
+    assert [int(number.replace(",", "")) for number in told.groups()] == expected
 
 
 @pytest.mark.parametrize("length", LENGTHS[1:])
@@ -126,21 +130,40 @@ def test_the_workbench_shows_all_shipped_models_and_yours():
     assert "Yours is not trained yet." in views.Workbench().drawn()[2]
 
 
+def workbench_cells():
+    cells = json.loads((ROOT / "notebooks" / "07_alibi.ipynb").read_text(encoding="utf-8"))["cells"]
+    return {cell["id"]: "".join(cell["source"]) for cell in cells}
+
+
 def test_the_workbench_of_the_chapter_trains_its_example_and_shows_it(capsys):
     """The cells as they stand, with a few steps in place of 0."""
-    cells = json.loads((ROOT / "notebooks" / "07_alibi.ipynb").read_text(encoding="utf-8"))["cells"]
-    code = {cell["id"]: "".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"}
-    train = code["workbench-train"].replace("steps = 0 ", "steps = 3 ")
-    assert train != code["workbench-train"]
+    cells = workbench_cells()
+    train = cells["workbench-train"].replace("steps = 0 ", "steps = 3 ")
+    assert train != cells["workbench-train"]
     *body, picture = train.strip().splitlines()
     names = {}
-    for part in (code["setup"], code["workbench-class"], "\n".join(body)):
+    for part in (cells["setup"], cells["workbench-class"], "\n".join(body)):
         exec(compile(part, "workbench", "exec"), names)
     name, loss, far = names["yours"]
-    assert name == "Fading" and loss.shape == (4,) and far.shape == (8,)
+    assert name == "Squared" and loss.shape == (4,) and far.shape == (8,)
     assert 3 < loss[0] < 6 and (0 <= far).all() and (far <= 1).all()
     assert "loss [" in capsys.readouterr().out
     explorer = eval(picture, names)
-    assert np.array_equal(explorer._drawn.own[0].get_ydata(), loss) and "Fading: " in explorer.sentence
+    assert np.array_equal(explorer._drawn.own[0].get_ydata(), loss) and "Squared: " in explorer.sentence
     explorer.close()
     ipywidgets.Widget.close_all()
+
+
+def test_the_ideas_for_the_challenges_can_be_trained():
+    cells = workbench_cells()
+    ideas = re.findall(r"```python\n(.*?)\n```", cells["workbench-challenges"], re.S)
+    assert len(ideas) == 2
+    for idea in ideas:
+        names = {}
+        exec(cells["setup"] + "\nimport torch\n" + idea, names)
+        encoding = names[re.search(r"class (\w+)", idea)[1]]()
+        model = lab.train(encoding, steps=2)
+        assert model.losses[1] < model.losses[0] < 6
+        q = k = torch.zeros(1, 2, 300, 32)
+        bias = encoding.bias(q, k, 0)
+        assert bias.shape[-2:] == (300, 300) and (bias.diff(dim=-1)[..., -1, :] >= 0).all()   # farther is never better

@@ -73,6 +73,8 @@ def stored(notebook):
     for cell in notebook.cells:
         kept = {key: cell.metadata[key] for key in CELL_METADATA if key in cell.metadata}
         cell.metadata = nbformat.from_dict(kept)
+        if cell.cell_type == "code":
+            cell.outputs = _without_empty(cell.outputs)
         for output in cell.get("outputs", []):
             if "data" in output:
                 if WIDGET in output.data and "image/png" not in output.data:
@@ -82,6 +84,17 @@ def stored(notebook):
                 output.metadata = nbformat.from_dict({"image/png": {"alt": alt}} if alt else {})
     nbformat.validate(notebook)
     return (nbformat.writes(notebook) + "\n").encode("utf-8")
+
+
+def _without_empty(outputs):
+    """The outputs without the empty frames that a progress bar leaves on a slow machine, and texts they parted joined."""
+    kept = []
+    for output in outputs:
+        if output.output_type == "stream" and kept and kept[-1].get("name") == output.name:
+            kept[-1].text += output.text
+        elif output.get("data") != {}:
+            kept.append(output)
+    return kept
 
 
 def store(path, content):

@@ -37,14 +37,15 @@ class BiasAndWeights(View):
 
     def draw(self, figure):
         left, right = figure.subplots(1, 2)
-        self.bias = self._map(figure, left, "bias", "min", vmin=-8, vmax=0)
-        self.weights = self._map(figure, right, "weight", "min", norm=LogNorm(1e-4, 1))
+        self.bias = self._map(figure, left, "bias", range(-8, 1, 2), vmin=-8, vmax=0)
+        self.weights = self._map(figure, right, "weight", [0.0001, 0.001, 0.01, 0.1, 1], norm=LogNorm(1e-4, 1))
         left.set_ylabel("query, first to last")
 
-    def _map(self, figure, axes, label, extend, **scale):
+    def _map(self, figure, axes, label, ticks, **scale):
         image = axes.imshow(np.zeros((1, 1)), extent=(0, 1, 1, 0), cmap=style.SEQUENTIAL, interpolation="nearest", **scale)
         axes.set(xticks=[], yticks=[], xlabel="key, first to last")
-        figure.colorbar(image, ax=axes, label=label, extend=extend)
+        bar = figure.colorbar(image, ax=axes, label=label, extend="min", ticks=ticks, format="%g")
+        bar.minorticks_off()
         return image
 
     def follow(self, name, before, values):
@@ -57,10 +58,11 @@ class BiasAndWeights(View):
         weights = softmax(bias + (_scores()[:length, :length] if content == "random scores" else 0.0))
         self.bias.set_data(np.ma.masked_invalid(bias))
         self.weights.set_data(np.ma.masked_where(np.isneginf(bias), np.maximum(weights, 1e-12)))
-        slope, last = alibi_slopes(heads)[head - 1], weights[-1]
-        return (f"Head {head} of {heads}, slope {slope:.4g}. From the last of {length} queries to the first key the bias is "
-                f"{bias[-1, 0]:.4g}. That query gives itself {last[-1]:.3f}, the key before it {last[-2]:.3f} and the first "
-                f"key {_small(last[0])}.")
+        query = length // 2
+        row, slope = weights[query], alibi_slopes(heads)[head - 1]
+        return (f"Head {head} of {heads}, slope {slope:.4g}. Of {length} tokens the one at position {query} gives itself "
+                f"{row[query]:.3f}, all keys on its left {row[:query].sum():.3f} and all on its right {row[query + 1:].sum():.3f}. "
+                f"The first key, {query} back, has bias {bias[query, 0]:.4g} and gets {_small(row[0])}.")
 
 
 class ReachAndSlope(View):
@@ -97,9 +99,10 @@ class ReachAndSlope(View):
             for line, slopes in ((self.reach, self.SLOPES), (self.heads, alibi_slopes(heads)), (self.here, [slope])):
                 line[share].set_data(slopes, [reach(each, length, share) for each in slopes])
         half, most = reach(slope, length, 0.5), reach(slope, length, 0.99)
-        return (f"Slope {slope:.4g}, {length:,} keys that fit equally well: the nearest {half:,} get half of the weight, the "
-                f"nearest {most:,} get 99 %. Without the bias that would take {length // 2:,} and "
-                f"{int(np.ceil(0.99 * length)):,}.")
+        reaches = [reach(each, length, 0.99) for each in alibi_slopes(heads)]
+        return (f"Slope {slope:.4g}, {length:,} keys that fit equally well: the nearest {half:,} get half of the weight and the "
+                f"nearest {most:,} get 99 %. Of {heads} head{'s' * (heads > 1)}, the shortest reach for 99 % is {min(reaches):,} tokens, the longest "
+                f"{max(reaches):,}.")
 
 
 class EveryMethod(View):
@@ -135,10 +138,10 @@ class EveryMethod(View):
         for points, values in ((self.flat, ratio), (self.far, copied)):
             for point, row in zip(points, values):
                 point.set_data(row, rows)
-        flat, far = ratio.max(axis=0) < 1.05, copied.min(axis=0) > 0.5
+        flat, far = np.nanmax(ratio, axis=0) < 1.05, np.nanmin(copied, axis=0) > 0.5
         both = [name for name, good in zip(METHODS, flat & far) if good]
-        return (f"{length:,} bytes, copying from {distance} tokens back. In both seeds the loss of {flat.sum()} of {len(METHODS)} "
-                f"grows by less than 5 %, and {far.sum()} copy more than half. Both: {', '.join(both) or 'none'}.")
+        return (f"{length:,} bytes, copying from {distance} tokens back. The loss of {flat.sum()} of {len(METHODS)} grows by less "
+                f"than 5 %, and {far.sum()} copy more than half. Both: {', '.join(both) or 'none'}.")
 
 
 class Workbench(View):
@@ -156,7 +159,7 @@ class Workbench(View):
 
     def draw(self, figure):
         left, right = figure.subplots(1, 2)
-        left.set(xscale="log", xlim=(115, 1140), ylim=(0.9, 3.6), xlabel="context (bytes)", ylabel="loss",
+        left.set(xscale="log", xlim=(115, 1140), ylim=(0.9, 3.9), xlabel="context (bytes)", ylabel="loss",
                  xticks=LENGTHS, xticklabels=["128", "256", "512", "1,024"])
         right.set(xscale="log", xlim=(14, 290), ylim=(-0.04, 1.04), xlabel="distance (tokens)", ylabel="share copied right",
                   xticks=[16, 32, 64, 128, 256], xticklabels=["16", "32", "64", "128", "256"])
@@ -194,13 +197,15 @@ def reach(slope, keys, share):
 
 
 def loss_ratio(encoding, change, length, seed):
-    """Recorded loss at this length over the loss at the trained one."""
-    return recorded()[encoding, change, seed]["ratio"][LENGTHS.index(length) - 1]
+    """Recorded loss at this length over the loss at the trained one; nan if this seed was not measured."""
+    row = recorded().get((encoding, change, seed))
+    return row["ratio"][LENGTHS.index(length) - 1] if row else np.nan
 
 
 def copied_right(encoding, change, distance, seed):
-    """Recorded share of tokens copied right from this distance."""
-    return _recall()[encoding, change, seed][DISTANCES.index(distance)]
+    """Recorded share of tokens copied right from this distance; nan if this seed was not measured."""
+    accuracy = _recall().get((encoding, change, seed))
+    return accuracy[DISTANCES.index(distance)] if accuracy else np.nan
 
 
 @cache
