@@ -563,7 +563,8 @@ class RopeAtScale(View):
             size, fused, textbook = table["floor"][length][0] / 2, table["fused"][length][0], table["textbook formula"][length][0]
             return (f"At {length:,} positions q and k of one layer hold {size:.0f} MiB. Fused, {fused:.0f} MiB pass between "
                     f"memory and processor; the textbook formula, with what it stores on the way, moves {textbook:.0f} MiB.")
-        where = "" if source.get("gpu", True) else "No GPU here, so small sizes on the CPU. "
+        none = "" if len(self.sources) > 3 else " and no figures of one recorded"
+        where = "" if source["gpu"] else f"No GPU here{none}: small sizes on the CPU. "
         if length not in table["fused"]:
             return f"{where}{source['device']}: {length:,} positions were not measured. " + " ".join(source["notes"])
         (took, share), (slow, _) = table["fused"][length], table["textbook formula"][length]

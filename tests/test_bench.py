@@ -266,7 +266,7 @@ def test_every_state_has_its_curves_and_a_short_sentence(cell):
         for exponent in range(7, 11):
             view, figure, sentence = cell.view.drawn(show=show, exponent=exponent)
             assert len(sentence) <= 220 and f"{2**exponent:,} positions" in sentence
-            assert show == "counted" or sentence.startswith("No GPU here, so small sizes on the CPU.")
+            assert show == "counted" or sentence.startswith("No GPU here and no figures of one recorded: small sizes on the CPU. CPU, ")
             for name, curves in view.curves.items():
                 for curve in curves:
                     assert list(curve.get_xdata()) == [128, 256, 512, 1024] and min(curve.get_ydata()) > 0
