@@ -1,6 +1,7 @@
 """What must agree across files: dependencies, make targets, the two commands in the README."""
 
 import ast
+import os
 import re
 import shutil
 import subprocess
@@ -79,8 +80,9 @@ def test_make_says_in_one_line_what_is_missing(script, words, tmp_path):
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\n{script}\n")
     python.chmod(0o755)
-    command = ["make", "lab", f"PYTHON={python}", f"VENV={tmp_path / 'venv'}"]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    command = ["make", "--no-print-directory", "lab", f"PYTHON={python}", f"VENV={tmp_path / 'venv'}"]
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    run = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
     assert run.returncode != 0
     (line,) = run.stdout.splitlines()
     assert line.startswith(words)
