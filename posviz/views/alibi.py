@@ -138,10 +138,10 @@ class EveryMethod(View):
         for points, values in ((self.flat, ratio), (self.far, copied)):
             for point, row in zip(points, values):
                 point.set_data(row, rows)
-        flat, far = np.nanmax(ratio, axis=0) < 1.05, np.nanmin(copied, axis=0) > 0.5
+        flat, far = np.nanmax(ratio, axis=0) < 1.1, np.nanmin(copied, axis=0) > 0.5
         both = [name for name, good in zip(METHODS, flat & far) if good]
         return (f"{length:,} bytes, copying from {distance} tokens back. The loss of {flat.sum()} of {len(METHODS)} grows by less "
-                f"than 5 %, and {far.sum()} copy more than half. Both: {', '.join(both) or 'none'}.")
+                f"than 10 %, and {far.sum()} copy more than half. Both: {', '.join(both) or 'none'}.")
 
 
 class Workbench(View):
