@@ -5,8 +5,8 @@
 Every student's kernel runs the code cells of the chapter one after the other, all kernels at the same time. Then each
 student moves the first slider of every live picture, one step, `pause` seconds of thought, and the next step; a step
 counts from the message that leaves for the kernel to the new picture. Nothing is drawn on a screen here, so the time in
-the browser (benchmarks/browser.py) comes on top. Without --torch the kernels run as where torch is not installed: chapters
-1 to 5 do not need it, but for the cell about RoPE at scale, which is then left out. Reported for every N:
+the browser (benchmarks/browser.py) comes on top. Without --torch the kernels run as where torch is not installed:
+chapters 1 to 5 do not need it, but for the cell about RoPE at scale, which is then left out. Reported for every N:
 
     memory      of a kernel after its moves: proportional set size (shared pages are divided among those who share them)
                 on Linux, resident set size elsewhere; median and largest
@@ -162,22 +162,24 @@ def main():
              and (options.torch or "gpu" not in cell["metadata"].get("tags", []))]
     if not options.torch:
         cells.insert(0, 'import sys; sys.modules["torch"] = None   # an import of it now fails')
-    print(f"{options.chapter}, {'with' if options.torch else 'without'} torch, {os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, "
+    torch = "with" if options.torch else "without"
+    print(f"{options.chapter}, {torch} torch, {os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, "
           f"{options.moves} steps a slider, {options.pause} s between steps, load before {os.getloadavg()[0]:.1f}")
-    print(" N | memory MB (median, largest) | first picture s | chapter s | slider ms (median, 95 %) | steps | failures")
+    print(" N | memory MB (median, most) | first picture s | chapter s | slider ms (median, 95 %) | steps | failures")
     failed = False
     for number in options.students:
         students = asyncio.run(class_of(number, cells, options.moves, options.pause))
         failures = [problem for student in students for problem in student.failures]
         steps = sorted(1000 * step for student in students for step in student.steps)
         used = [student.memory / 1e6 for student in students if hasattr(student, "memory")]
+        chapter = [student.chapter for student in students if hasattr(student, "chapter")]
         first = [student.first_picture for student in students if student.first_picture]
         if failures:
             print("\n".join(failures[:5]), file=sys.stderr)
             failed = True
         if used and first and steps:
             print(f"{number:2} | {statistics.median(used):.0f}, {max(used):.0f} | {statistics.median(first):.1f}, "
-                  f"{max(first):.1f} | {max(student.chapter for student in students if hasattr(student, 'chapter')):.1f} | "
+                  f"{max(first):.1f} | {max(chapter):.1f} | "
                   f"{statistics.median(steps):.0f}, {steps[int(0.95 * (len(steps) - 1))]:.0f} | {len(steps)} | "
                   f"{len(failures)}", flush=True)
     sys.exit(failed)

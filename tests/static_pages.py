@@ -42,7 +42,8 @@ class Visitor:
         self.page.set_default_timeout(30_000)
         self.page.route("**/*", self._gate)
         self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
-        self.page.on("console", lambda message: message.type in ("error", "warning") and self.complaints.append(message.text))
+        self.page.on("console", lambda message: message.type in ("error", "warning") and self.complaints.append(
+            message.text))
         self.page.on("requestfailed", lambda request: self.complaints.append(f"failed: {request.url}"))
         self.page.on("response", lambda answer: answer.status >= 400 and self.complaints.append(
             f"{answer.status}: {answer.url}"))

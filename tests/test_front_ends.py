@@ -1,4 +1,4 @@
-"""Live pictures in other front ends and other habits: Notebook 7, dark theme, zoom, keyboard alone, less motion, two views.
+"""Live pictures elsewhere and otherwise: Notebook 7, dark theme, zoom, keyboard alone, less motion, two views.
 
 Notebook 7 runs chapter 5, with EVERY_CHAPTER=1 (`make test-all`) every chapter. The rest needs a few pictures only.
 """
@@ -162,7 +162,7 @@ def test_on_a_small_screen_nothing_is_cut_and_type_stays_readable(settings, lab,
         assert explorer.settled()["sentence"] != before["sentence"]
         outside = explorer.element.evaluate("""explorer => {
             const room = explorer.closest(".jp-OutputArea-output").getBoundingClientRect();
-            const cut = part => part.scrollWidth > part.clientWidth + 1 && !part.matches(".noUi-base");   // its handle may
+            const cut = part => part.scrollWidth > part.clientWidth + 1 && !part.matches(".noUi-base");   // handle
             return [...explorer.querySelectorAll("img, [aria-live], .widget-label, .widget-readout, .noUi-base")]
                 .filter(part => part.getBoundingClientRect().right > room.right + 1 || cut(part))
                 .map(part => part.className);

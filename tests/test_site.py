@@ -155,3 +155,11 @@ def test_frames_are_left_out_until_they_fit():
     assert handouts.thinned([10] * 9, 3, 1000) == (3, list(range(9)))
     at, kept = handouts.thinned([10] * 9, 3, 60)
     assert kept == [0, 2, 3, 4, 6, 8] and kept[at] == 3
+
+
+def test_formulas_keep_their_lines_and_unknown_commands_are_refused():
+    lines = handouts.pages.math(r"\begin{aligned} a &= b \\ c &= d \end{aligned}", "block")
+    assert lines.count("<mtr>") == 2 and lines.count("<mtd") == 4
+    for latex in (r"\nosuchcommand x", r"\begin{nosuch} a & b \end{nosuch}"):
+        with pytest.raises(ValueError, match="a command that MathML does not know"):
+            handouts.pages.math(latex, "block")

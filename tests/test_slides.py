@@ -79,8 +79,10 @@ def test_every_slide_fits(name, visitor):
     total = page.evaluate("Reveal.getTotalSlides()")
     assert total >= page.locator(".slides > section").count()
     for number in range(total):
-        page.evaluate("""number => { const {h, v} = Reveal.getIndices(Reveal.getSlides()[number]); Reveal.slide(h, v); }""",
-                      number)
+        page.evaluate("""number => {
+            const {h, v} = Reveal.getIndices(Reveal.getSlides()[number]);
+            Reveal.slide(h, v);
+        }""", number)
         seen = page.evaluate(MEASURE)
         assert seen["out"] == [], f"{name}, slide {number + 1}"
         assert seen["smallest"] >= SMALLEST_TYPE, f"{name}, slide {number + 1}"

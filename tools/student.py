@@ -50,7 +50,10 @@ def main():
     options = parser.parse_args()
     found = [f"{path.name}: {problem}" for path in build(options.folder)
              for problem in notebooks.problems(path, solutions=False)]
-    print("\n".join(found) or f"{options.folder}: the copy for students, without solutions", file=sys.stderr if found else None)
+    for problem in found:
+        print(problem, file=sys.stderr)
+    if not found:
+        print(f"{options.folder}: the copy for students, without solutions")
     sys.exit(bool(found))
 
 
