@@ -23,10 +23,10 @@ METHODS = {
 
 
 class BiasAndWeights(View):
-    """What does the bias matrix look like, and what does it make of the weights? Weights on a logarithmic scale."""
+    """What does the bias matrix look like, and what does it make of the weights? Below: the slope of every head."""
 
     title = "ALiBi's bias matrix and the weights it leads to"
-    size = (9, 4.4)
+    size = (9, 5.6)
     controls = [
         Steps("heads", 1, 16, default=8),
         Steps("head", 1, 16, default=3),
@@ -36,10 +36,16 @@ class BiasAndWeights(View):
     ]
 
     def draw(self, figure):
-        left, right = figure.subplots(1, 2)
+        grid = figure.add_gridspec(2, 2, height_ratios=[4, 1.1])
+        left, right, below = (figure.add_subplot(place) for place in (grid[0, 0], grid[0, 1], grid[1, :]))
         self.bias = self._map(figure, left, "bias", range(-8, 1, 2), vmin=-8, vmax=0)
         self.weights = self._map(figure, right, "weight", [0.0001, 0.001, 0.01, 0.1, 1], norm=LogNorm(1e-4, 1))
         left.set_ylabel("query, first to last")
+        below.set(yscale="log", xlim=(0.5, 16.5), ylim=(0.002, 1.9), xlabel="head", ylabel="slope", xticks=range(1, 17),
+                  yticks=[1, 0.1, 0.01], yticklabels=["1", "0.1", "0.01"])
+        below.minorticks_off()
+        (self.slopes,) = below.plot([], [], **style.marker(0) | {"markersize": 6})
+        (self.chosen,) = below.plot([], [], **style.marker(1) | {"markersize": 13, "fillstyle": "none"})
 
     def _map(self, figure, axes, label, ticks, **scale):
         image = axes.imshow(np.zeros((1, 1)), extent=(0, 1, 1, 0), cmap=style.SEQUENTIAL, interpolation="nearest", **scale)
@@ -58,8 +64,10 @@ class BiasAndWeights(View):
         weights = softmax(bias + (_scores()[:length, :length] if content == "random scores" else 0.0))
         self.bias.set_data(np.ma.masked_invalid(bias))
         self.weights.set_data(np.ma.masked_where(np.isneginf(bias), np.maximum(weights, 1e-12)))
-        query = length // 2
-        row, slope = weights[query], alibi_slopes(heads)[head - 1]
+        slopes, query = alibi_slopes(heads), length // 2
+        row, slope = weights[query], slopes[head - 1]
+        self.slopes.set_data(range(1, heads + 1), slopes)
+        self.chosen.set_data([head], [slope])
         return (f"Head {head} of {heads}, slope {slope:.4g}. Of {length} tokens the one at position {query} gives itself "
                 f"{row[query]:.3f}, all keys on its left {row[:query].sum():.3f} and all on its right {row[query + 1:].sum():.3f}. "
                 f"The first key, {query} back, has bias {bias[query, 0]:.4g} and gets {_small(row[0])}.")
@@ -119,7 +127,7 @@ class EveryMethod(View):
         left, right = figure.subplots(1, 2, sharey=True)
         rows = np.arange(len(METHODS))
         left.set(xlim=(0.9, 2.6), ylim=(len(METHODS) - 0.5, -0.5), yticks=rows, yticklabels=METHODS,
-                 xlabel="loss ÷ loss at the trained 128 bytes")
+                 xlabel="loss ÷ loss at 128 bytes")
         right.set(xlim=(-0.04, 1.04), xlabel="share copied right")
         right.tick_params(left=False)
         left.axvline(1, **style.reference)
@@ -140,12 +148,12 @@ class EveryMethod(View):
                 point.set_data(row, rows)
         flat, far = np.nanmax(ratio, axis=0) < 1.1, np.nanmin(copied, axis=0) > 0.5
         both = [name for name, good in zip(METHODS, flat & far) if good]
-        return (f"{length:,} bytes, copying from {distance} tokens back. The loss of {flat.sum()} of {len(METHODS)} grows by less "
+        return (f"{length:,} bytes, copying from {distance} back. The loss of {flat.sum()} of {len(METHODS)} grows by less "
                 f"than 10 %, and {far.sum()} copy more than half. Both: {', '.join(both) or 'none'}.")
 
 
 class Workbench(View):
-    """Your own encoding beside the shipped ones: Workbench((name, losses at LENGTHS, shares copied at DISTANCES))."""
+    """Your own encoding beside the shipped ones. Workbench.yours = (name, losses at LENGTHS, shares copied at DISTANCES)."""
 
     title = "Your encoding beside the shipped ones"
     size = (9, 4.4)
@@ -154,8 +162,7 @@ class Workbench(View):
         Choice("loss", ["nats a byte", "relative to 128 bytes"], label="loss in"),
     ]
 
-    def __init__(self, yours=None):
-        self.yours = yours
+    yours = None   # set on the class after a training, so that every picture made from then on shows it
 
     def draw(self, figure):
         left, right = figure.subplots(1, 2)

@@ -39,12 +39,12 @@ class WhoBitWhom(View):
             axes.axhline(0, **style.reference)
             axes.axvline(0, **style.reference)
             (ring,) = axes.plot([], [], **style.marker(7) | {"marker": "o", "fillstyle": "none"},
-                                label="“dog bites man”, for comparison")
+                                label="in “dog bites man”")
             ring.set_markersize(2.2 * ring.get_markersize())
             self.rings.append(ring)
             self.points[title] = [axes.plot([], [], **style.marker(i), label=word)[0] for i, word in enumerate(VECTORS)]
         figure.axes[0].set_ylabel("second number")
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, columnspacing=1.2)
 
     def update(self, order, numbered):
         sides = list(zip(through_attention(order, numbered), through_attention(ORDERS[0], numbered)))
