@@ -36,9 +36,10 @@ $(VENV)/.installed-tools: $(VENV)/.installed tools/requirements.txt
 install: $(VENV)/.installed  ## create .venv with everything the course needs
 	@echo "Installed in $(VENV). Next: make lab"
 
-# Jupyter takes the next free port by itself. Its question about news, and the request behind it, are turned off.
+# Jupyter takes the next free port by itself. jupyter-config turns off its question about news.
 lab: $(VENV)/.installed  ## open the chapters in JupyterLab
-	@$(BIN)/python -m jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=notebooks --LabApp.news_url=None \
+	@JUPYTER_CONFIG_PATH="$(CURDIR)/jupyter-config" \
+		$(BIN)/python -m jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=notebooks \
 		$$([ "$$(id -u)" = 0 ] && echo --allow-root)
 
 # Three runs one after the other, so that Chromium never shares two cores with anything else; all three run in any case.
