@@ -22,7 +22,8 @@ def row(part, encoding, change, seed):
     return next(r for r in RESULTS[part] if (r["encoding"], r["change"], r["seed"]) == (encoding, change, seed))
 
 
-@pytest.mark.parametrize("heads, head, length, symmetric", [(8, 1, 12, False), (8, 8, 64, True), (4, 2, 2, False), (16, 3, 5, True)])
+@pytest.mark.parametrize("heads, head, length, symmetric",
+                         [(8, 1, 12, False), (8, 8, 64, True), (4, 2, 2, False), (16, 3, 5, True)])
 def test_bias_and_weights_equal_loops(heads, head, length, symmetric):
     live, _, sentence = views.BiasAndWeights().drawn(heads=heads, head=head, length=length, symmetric=symmetric)
     slope = 2 ** (-8 * head / heads)
@@ -42,7 +43,8 @@ def test_bias_and_weights_equal_loops(heads, head, length, symmetric):
     assert f"Head {head} of {heads}, slope {slope:.4g}." in sentence
     row = weights[length // 2].filled(0)
     left, right = row[: length // 2].sum(), row[length // 2 + 1 :].sum()
-    assert f"gives itself {row[length // 2]:.3f}, all keys on its left {left:.3f} and all on its right {right:.3f}." in sentence
+    told = f"itself {row[length // 2]:.3f}, all keys on its left {left:.3f} and all on its right {right:.3f}."
+    assert told in sentence
     assert f"{length // 2} back, has bias {-slope * (length // 2):.4g} and gets" in sentence
 
 
@@ -90,7 +92,8 @@ def test_the_reach_picture_shows_weights_and_reaches(exponent, heads, length):
         assert len(live.heads[share].get_xdata()) == heads
         slopes, reaches = live.reach[share].get_data()
         assert reaches[8] == reach(0.25, length, share) and slopes[8] == 0.25
-    told = re.search(r"nearest (\S+) get half .* nearest (\S+) get 99 %.* 99 % is (\S+) tokens, the longest (\S+)\.", sentence)
+    pattern = r"nearest (\S+) get half .* nearest (\S+) get 99 %.* 99 % is (\S+) tokens, the longest (\S+)\."
+    told = re.search(pattern, sentence)
     reaches = live.heads[0.99].get_ydata()
     expected = [reach(2**-exponent, length, 0.5), reach(2**-exponent, length, 0.99), min(reaches), max(reaches)]
     assert [int(number.replace(",", "")) for number in told.groups()] == expected
@@ -170,4 +173,5 @@ def test_the_ideas_for_the_challenges_can_be_trained():
         assert model.losses[1] < model.losses[0] < 6
         q = k = torch.zeros(1, 2, 300, 32)
         bias = encoding.bias(q, k, 0)
-        assert bias.shape[-2:] == (300, 300) and (bias.exp().diff(dim=-1)[..., -1, :] >= 0).all()   # farther is never better
+        assert bias.shape[-2:] == (300, 300)
+        assert (bias.exp().diff(dim=-1)[..., -1, :] >= 0).all()   # farther is never better

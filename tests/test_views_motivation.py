@@ -37,7 +37,8 @@ def test_the_orders_are_all_orders_of_the_three_words():
 def test_the_points_are_the_words_before_and_after_attention(order, numbered):
     live, _, sentence = views.WhoBitWhom().drawn(order=order, numbered=numbered)
     same = 0
-    for points, ring, now, first in zip(live.points.values(), live.rings, mixes(order, numbered), mixes("dog bites man", numbered)):
+    sides = mixes(order, numbered), mixes("dog bites man", numbered)
+    for points, ring, now, first in zip(live.points.values(), live.rings, *sides):
         for point, word in zip(points, VECTORS):
             assert np.ravel(point.get_data()) == pytest.approx(now[word])
             assert point.get_label() == word

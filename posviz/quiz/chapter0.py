@@ -1,4 +1,4 @@
-"""The exercises of chapter 0 (motivation): the right answers come from the definitions, the wrong ones from likely mistakes."""
+"""The exercises of chapter 0 (motivation): right answers from the definitions, wrong ones from likely mistakes."""
 
 from math import factorial, log
 
@@ -20,19 +20,26 @@ EXERCISES = [
         right="(0.693 + 0.693 + 2.079 + 0) ÷ 4 = 0.866 nats. The certain guess costs nothing.",
         wrong=[
             (-np.sum(np.log(_PROBABILITIES)), "That is the sum. The loss is the mean over the four tokens."),
-            (-np.mean(np.log2(_PROBABILITIES)), "That is measured in bits, with the logarithm to base 2. Here it is the natural one."),
-            (-log(np.mean(_PROBABILITIES)), "First the logarithm of each, then the mean: the logarithm of the mean is another number."),
-            (np.mean(np.log(_PROBABILITIES)), "The size is right. Logarithms of probabilities are negative, and the loss is their opposite."),
-            (-np.sum(np.log(_PROBABILITIES)) / 3, "The certain guess counts too: it adds 0 to the sum, and 1 to the number of tokens."),
+            (-np.mean(np.log2(_PROBABILITIES)),
+             "That is measured in bits, with the logarithm to base 2. Here it is the natural one."),
+            (-log(np.mean(_PROBABILITIES)),
+             "First the logarithm of each, then the mean: the logarithm of the mean is another number."),
+            (np.mean(np.log(_PROBABILITIES)),
+             "The size is right. Logarithms of probabilities are negative, and the loss is their opposite."),
+            (-np.sum(np.log(_PROBABILITIES)) / 3,
+             "The certain guess counts too: it adds 0 to the sum, and 1 to the number of tokens."),
         ],
         otherwise="Take −ln of each probability, add the four and divide by 4.",
     ),
     choice(
         "0.2", "c", options=["a", "b", "c"],
-        right="The two vectors of every word are the same, so nothing that is computed from them can tell the texts apart.",
+        right="The two vectors of every word are the same, so nothing that is computed from them can tell the texts "
+              "apart.",
         wrong={
-            "a": "Each word asks anew, but it is answered by the same words with the same vectors: compare the numbers in section 2.",
-            "b": "The order decides nothing here: the sum over all words is the same in any order. Compare the numbers in section 2.",
+            "a": "Each word asks anew, but it is answered by the same words with the same vectors: compare the numbers "
+                 "in section 2.",
+            "b": "The order decides nothing here: the sum over all words is the same in any order. Compare the numbers "
+                 "in section 2.",
         },
     ),
     number(
@@ -48,15 +55,17 @@ EXERCISES = [
     ),
     number(
         "0.4", factorial(5) // 2, within=0,
-        right="5 words can be put in order in 120 ways, and swapping the two “the” makes no new text: 60. All 60 are one to a "
-              "model without positions.",
+        right="5 words can be put in order in 120 ways, and swapping the two “the” makes no new text: 60. All 60 are "
+              "one to a model without positions.",
         wrong=[
-            (factorial(5), "The word “the” occurs twice. Swap the two, and the text is the same: each was counted twice."),
+            (factorial(5),
+             "The word “the” occurs twice. Swap the two, and the text is the same: each was counted twice."),
             (factorial(4), "There are four different words but five places to fill."),
             (5**5, "That lets a word occur as often as you like. Each of the five is used once."),
             (2, "There are many more orders, most of them no good English."),
         ],
-        otherwise="Five words can be put in order in 5! = 120 ways. How many of these look the same, since “the” occurs twice?",
+        otherwise="Five words can be put in order in 5! = 120 ways. How many of these look the same, since “the” "
+                  "occurs twice?",
     ),
     function(
         "0.5", growth,

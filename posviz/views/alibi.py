@@ -1,4 +1,4 @@
-"""The pictures of chapter 7: ALiBi's bias and weights, its reach, every method measured, and the reader's own beside them."""
+"""The pictures of chapter 7: ALiBi's bias and weights, its reach, every method measured, and the reader's own."""
 
 from functools import cache
 
@@ -15,7 +15,8 @@ DISTANCES = (16, 32, 48, 64, 96, 128, 192, 256)   # tokens, of the recorded copy
 METHODS = {
     "no encoding": ("none", None), "learned table, wrapped": ("learned", "wrap"),
     "learned table, stretched": ("learned", "interpolate"), "sinusoidal": ("sinusoidal", None),
-    "Transformer-XL": ("transformer_xl", None), "T5": ("t5", None), "DeBERTa": ("deberta", None), "RoPE": ("rope", None),
+    "Transformer-XL": ("transformer_xl", None), "T5": ("t5", None), "DeBERTa": ("deberta", None),
+    "RoPE": ("rope", None),
     "RoPE + PI": ("rope", "pi"), "RoPE + NTK-aware": ("rope", "ntk"), "RoPE + YaRN": ("rope", "yarn"),
     "xPos": ("xpos", None), "ALiBi": ("alibi", None), "KERPLE log": ("kerple_log", None),
     "KERPLE power": ("kerple_power", None), "Sandwich": ("sandwich", None),
@@ -48,7 +49,8 @@ class BiasAndWeights(View):
         (self.chosen,) = below.plot([], [], **style.marker(1) | {"markersize": 13, "fillstyle": "none"})
 
     def _map(self, figure, axes, label, ticks, **scale):
-        image = axes.imshow(np.zeros((1, 1)), extent=(0, 1, 1, 0), cmap=style.SEQUENTIAL, interpolation="nearest", **scale)
+        look = {"extent": (0, 1, 1, 0), "cmap": style.SEQUENTIAL, "interpolation": "nearest"}
+        image = axes.imshow(np.zeros((1, 1)), **look, **scale)
         axes.set(xticks=[], yticks=[], xlabel="key, first to last")
         bar = figure.colorbar(image, ax=axes, label=label, extend="min", ticks=ticks, format="%g")
         bar.minorticks_off()
@@ -68,13 +70,14 @@ class BiasAndWeights(View):
         row, slope = weights[query], slopes[head - 1]
         self.slopes.set_data(range(1, heads + 1), slopes)
         self.chosen.set_data([head], [slope])
-        return (f"Head {head} of {heads}, slope {slope:.4g}. Of {length} tokens the one at position {query} gives itself "
-                f"{row[query]:.3f}, all keys on its left {row[:query].sum():.3f} and all on its right {row[query + 1:].sum():.3f}. "
+        left, right = row[:query].sum(), row[query + 1:].sum()
+        return (f"Head {head} of {heads}, slope {slope:.4g}. Of {length} tokens the one at position {query} gives "
+                f"itself {row[query]:.3f}, all keys on its left {left:.3f} and all on its right {right:.3f}. "
                 f"The first key, {query} back, has bias {bias[query, 0]:.4g} and gets {_small(row[0])}.")
 
 
 class ReachAndSlope(View):
-    """How far does a head look, if all keys fit equally well? Right: its reach against its slope, on logarithmic scales."""
+    """How far does a head look, if all keys fit equally well? Right: its reach against its slope, both logarithmic."""
 
     title = "The reach of a head against its slope"
     size = (9, 4.2)
@@ -108,15 +111,15 @@ class ReachAndSlope(View):
                 line[share].set_data(slopes, [reach(each, length, share) for each in slopes])
         half, most = reach(slope, length, 0.5), reach(slope, length, 0.99)
         reaches = [reach(each, length, 0.99) for each in alibi_slopes(heads)]
-        return (f"Slope {slope:.4g}, {length:,} keys that fit equally well: the nearest {half:,} get half of the weight and the "
-                f"nearest {most:,} get 99 %. Of {heads} head{'s' * (heads > 1)}, the shortest reach for 99 % is {min(reaches):,} tokens, the longest "
-                f"{max(reaches):,}.")
+        return (f"Slope {slope:.4g}, {length:,} keys that fit equally well: the nearest {half:,} get half of the "
+                f"weight and the nearest {most:,} get 99 %. Of {heads} head{'s' * (heads > 1)}, the shortest reach for "
+                f"99 % is {min(reaches):,} tokens, the longest {max(reaches):,}.")
 
 
 class EveryMethod(View):
-    """Which methods stay flat on longer texts, and which can still use a token far back? Large: first seed, small: second."""
+    """Which methods stay flat on longer texts, and which can still use a token far back? Two trainings of each."""
 
-    title = "Every method: flat, and able to look far?"
+    title = "Every method, flat and far"
     size = (9, 5.8)
     controls = [
         Choice("length", LENGTHS[1:], default=1024, label="loss on texts of (bytes)"),
@@ -148,12 +151,12 @@ class EveryMethod(View):
                 point.set_data(row, rows)
         flat, far = np.nanmax(ratio, axis=0) < 1.1, np.nanmin(copied, axis=0) > 0.5
         both = [name for name, good in zip(METHODS, flat & far) if good]
-        return (f"{length:,} bytes, copying from {distance} back. The loss of {flat.sum()} of {len(METHODS)} grows by less "
-                f"than 10 %, and {far.sum()} copy more than half. Both: {', '.join(both) or 'none'}.")
+        return (f"{length:,} bytes, copying from {distance} back. The loss of {flat.sum()} of {len(METHODS)} grows by "
+                f"less than 10 %, and {far.sum()} copy more than half. Both: {', '.join(both) or 'none'}.")
 
 
 class Workbench(View):
-    """Your own encoding beside the shipped ones. Workbench.yours = (name, losses at LENGTHS, shares copied at DISTANCES)."""
+    """Your own encoding beside the shipped ones: Workbench.yours = name, losses at LENGTHS, shares at DISTANCES."""
 
     title = "Your encoding beside the shipped ones"
     size = (9, 4.4)
@@ -168,8 +171,9 @@ class Workbench(View):
         left, right = figure.subplots(1, 2)
         left.set(xscale="log", xlim=(115, 1140), ylim=(0.9, 3.9), xlabel="context (bytes)", ylabel="loss",
                  xticks=LENGTHS, xticklabels=["128", "256", "512", "1,024"])
-        right.set(xscale="log", xlim=(14, 290), ylim=(-0.04, 1.04), xlabel="distance (tokens)", ylabel="share copied right",
-                  xticks=[16, 32, 64, 128, 256], xticklabels=["16", "32", "64", "128", "256"])
+        right.set(xscale="log", xlim=(14, 290), ylim=(-0.04, 1.04), xlabel="distance (tokens)",
+                  ylabel="share copied right", xticks=[16, 32, 64, 128, 256],
+                  xticklabels=["16", "32", "64", "128", "256"])
         right.axvline(64, **style.reference)
         self.all, self.beside, self.own = [], [], []
         for axes in (left, right):
@@ -198,7 +202,7 @@ class Workbench(View):
 
 
 def reach(slope, keys, share):
-    """How many of the nearest `keys` hold this share of the weight, if all fit equally well: weights exp(−slope · distance)."""
+    """How many of the nearest `keys` hold this share of the weight, if the weights are exp(−slope · distance)."""
     whole = -np.expm1(-slope * keys)
     return int(np.ceil(np.round(-np.log1p(-share * whole) / slope, 9)))
 
@@ -221,7 +225,7 @@ def _recall():
 
 
 def _curves(encoding, relative):
-    """(losses, shares copied) of a shipped model, first seed; a learned table as it is has no answer beyond 128 bytes."""
+    """(losses, shares copied) of a shipped model, first seed; a learned table has no answer beyond 128 bytes."""
     row = recorded()[encoding, "wrap" if encoding == "learned" else None, 1]
     losses = np.array(row["loss"][:1] if encoding == "learned" else row["loss"])
     far = _recall()[encoding, "wrap" if encoding == "learned" else None, 1]

@@ -1,4 +1,4 @@
-"""The pictures of chapter 0: three words through attention, and the measured loss of small models along longer texts."""
+"""The pictures of chapter 0: three words through attention, and the loss of small models along longer texts."""
 
 from functools import cache
 
@@ -14,7 +14,7 @@ TRAINED, LONGEST, BLOCK = 128, 1024, 16   # bytes; the recorded losses are means
 
 
 def through_attention(text, numbered):
-    """({word: vector before attention}, {word: vector after it}), one word one vector; `numbered` adds the positions."""
+    """({word: vector before attention}, {word: vector after it}); `numbered` adds the position vectors."""
     words = text.split()
     before = np.array([VECTORS[word] for word in words]) + (sinusoidal(range(3), 2) if numbered else 0.0)
     after = attention_weights(before, before, scale=1.0) @ before
@@ -44,7 +44,8 @@ class WhoBitWhom(View):
             self.rings.append(ring)
             self.points[title] = [axes.plot([], [], **style.marker(i), label=word)[0] for i, word in enumerate(VECTORS)]
         figure.axes[0].set_ylabel("second number")
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, columnspacing=1.2)
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False,
+                      columnspacing=1.2)
 
     def update(self, order, numbered):
         sides = list(zip(through_attention(order, numbered), through_attention(ORDERS[0], numbered)))
@@ -79,7 +80,8 @@ class LossAlongText(View):
         look = {"marker": "s", "markersize": 5}
         (self.second,) = axes.plot([], [], **style.line(1), **look, label="beside it")
         (self.first,) = axes.plot([], [], **style.line(0), **look | {"marker": "o"}, label="the encoding")
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=3, frameon=False, reverse=True)
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=3, frameon=False,
+                      reverse=True)
 
     def update(self, encoding, beside, length):
         words = []
@@ -92,8 +94,9 @@ class LossAlongText(View):
             else:
                 words.append(f"{name} {trained:.2f} and {last:.2f} ({last / trained:.2f} times)")
         if length == TRAINED:
+            first, second = (line.get_ydata()[4:].mean() for line in (self.first, self.second))
             return (f"No longer than in training. Loss over positions 64 to 127: "
-                    f"{encoding} {self.first.get_ydata()[4:].mean():.2f}, {beside} {self.second.get_ydata()[4:].mean():.2f}.")
+                    f"{encoding} {first:.2f}, {beside} {second:.2f}.")
         return f"A text of {length:,} bytes. Loss over positions 64 to 127 and over the last 64: {'; '.join(words)}."
 
 
