@@ -16,6 +16,7 @@ Tables of cos and sin are made beforehand, for all variants from the same float6
 """
 
 import argparse
+import itertools
 import json
 import shlex
 import sys
@@ -92,17 +93,15 @@ def main():
     print(*notes, sep="\n")
     rows = []
     parts = [(dtype, passes) for dtype in options.dtypes for passes in (bench.FORWARD, bench.BACKWARD)]
+    done = itertools.count(1)
     with Progress("measuring RoPE", len(parts) * len(options.lengths)) as bar:
-        for part, (dtype, passes) in enumerate(parts):
-            for i, length in enumerate(sorted(options.lengths)):
-                bar.update(part * len(options.lengths) + i + 1, f"{length:,} positions, {dtype}, {passes}")
-                found, said = bench.measure(options.device, dtype, [length], chosen, passes, seconds=options.seconds)
-                rows, notes = rows + found, notes + said
-                print(*said, sep="\n", end="\n" if said else "")
-                if found:
-                    show(found)
-                if said:
-                    break
+        for dtype, passes in parts:
+            found, said = bench.measure(options.device, dtype, options.lengths, chosen, passes, seconds=options.seconds,
+                                        say=lambda note: bar.update(next(done), note))
+            rows, notes = rows + found, notes + said
+            for length in sorted({row["length"] for row in found}):
+                show([row for row in found if row["length"] == length])
+            print("", *said, sep="\n")
             growth(rows, dtype, passes)
     verdict(rows)
     if options.json:

@@ -9,7 +9,6 @@ import ctypes
 import importlib.util
 import itertools
 import json
-import os
 import random
 import statistics
 import subprocess
@@ -326,9 +325,9 @@ def _measure_length(device, dtype, length, chosen, passes, rounds, seconds, peak
     device, kind = torch.device(device), getattr(torch, dtype)
     size = BATCH * (HEADS + KEY_HEADS) * length * DIM * kind.itemsize
     sets = min(8, max(2, CACHED // size))
-    room = (sets + 12) * size * (1 if passes == FORWARD else 2)
-    if device.type == "cpu" and room > _free_memory():
-        raise MemoryError
+    most = sets + 1 + (3 if passes == FORWARD else 5)     # inputs, the copy's goal, what the textbook formula stores
+    if device.type == "cpu" and most * size > _free_memory():
+        raise MemoryError    # a full CPU says nothing: the system ends the process
     inputs = _inputs(length, kind, device, sets)
     positions = torch.arange(LAST - length, LAST)
     runs = {}
@@ -407,9 +406,10 @@ def _timed(run, number, device):
 
 
 def _free_memory():
+    """Bytes a new tensor may take on this system; infinite where it does not say."""
     try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):   # not on this system
+        return _kibibytes("/proc/meminfo", "MemAvailable") * 1024
+    except (OSError, KeyError):
         return float("inf")
 
 
@@ -425,16 +425,16 @@ def _peak(run, device):
     try:   # Linux: writing 5 sets the high-water mark of this process back to what it uses now
         ctypes.CDLL(None).malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5")
-        before = _status("VmRSS")
+        before = _kibibytes("/proc/self/status", "VmRSS")
         run(0)
-        return max(0, _status("VmHWM") - before)
+        return max(0, _kibibytes("/proc/self/status", "VmHWM") - before) * 1024
     except (OSError, AttributeError, KeyError):
         return None
 
 
-def _status(name):
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(dict(line.split(":", 1) for line in lines)[name].split()[0]) * 1024
+def _kibibytes(file, name):
+    lines = Path(file).read_text().splitlines()
+    return int(dict(line.split(":", 1) for line in lines)[name].split()[0])
 
 
 # ------------------------------------------------------------------ the machine

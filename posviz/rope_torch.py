@@ -1,12 +1,10 @@
 """RoPE for torch tensors on the CPU, block by block: x comes from memory once and the result goes back once."""
 
-import numpy as np
 import torch
 
 from posviz.rope import BLOCK, blocks
 
-SMALL = 2**16  # features, below which the plain formula is as fast
-LARGE = 2**25  # bytes, above which the C library hands out no memory that was used before
+SMALL = 2**16  # below this many features the plain formula is as fast
 
 
 def suits(x, cos, sin):
@@ -26,7 +24,7 @@ def table(cos, sin, layout):
 def rotate(x, table, layout):
     """`rotate_pairs` with a prepared table. The result is new, in x's memory order; nothing of x is kept for a gradient."""
     if (layout == "interleaved" and x.dtype == table.real.dtype and 2 * table.shape[-1] == x.shape[-1]
-            and not x.requires_grad and x.nbytes < LARGE and _is_complex(x)):
+            and not x.requires_grad and _is_complex(x)):
         return torch.view_as_real(_complex(x) * table).flatten(-2)     # the same with the fewest calls
     return _Rotation.apply(x, table, layout, 1)
 
@@ -36,7 +34,7 @@ class _Rotation(torch.autograd.Function):
 
     @staticmethod
     def forward(x, table, layout, sign):
-        return rotate_into(_new_like(x), x, table, layout, sign)
+        return rotate_into(torch.empty_like(x), x, table, layout, sign)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -65,7 +63,7 @@ class _Rotation(torch.autograd.Function):
 def rotate_into(out, x, table, layout, sign=1):
     """x turned by sign × the angles of the prepared table, written into `out`, which may be x itself; returns out."""
     one_step = layout == "interleaved" and x.dtype == table.real.dtype      # nothing is stored on the way
-    if one_step or x.numel() <= 2 * BLOCK or x.ndim == 1:
+    if one_step or x.numel() <= BLOCK or x.ndim == 1:
         _rotate_block(out, x, table, layout, sign)
     elif x.ndim > 3 and x[0].numel() >= BLOCK:
         for i in range(len(x)):
@@ -100,19 +98,6 @@ def _rotate_block(out, x, table, layout, sign):
         turned[..., half:].addcmul_(source[..., :half], table[..., width:], value=sign)
     if turned is not out:
         out.copy_(turned)
-
-
-def _new_like(x):
-    """A tensor like x, its numbers not set yet.
-
-    A large one gets new memory, from NumPy, which asks Linux for pages of 2 MiB. In pages of 4 KiB, which torch asks
-    for, new memory takes longer to provide than to fill.
-    """
-    if x.nbytes < LARGE:
-        return torch.empty_like(x)
-    strides = torch.empty_like(x, device="meta").stride()
-    memory = torch.from_numpy(np.empty(x.nbytes, np.uint8)).untyped_storage()
-    return torch.empty(0, dtype=x.dtype).set_(memory, 0, x.shape, strides)
 
 
 def _is_complex(x):
