@@ -11,14 +11,22 @@ from posviz.frames import Layers
 from posviz.views import base
 
 ALL = views.all_views()
+SLIDING = next(kind for kind in ALL if any(isinstance(control, base.Steps) for control in kind.controls))
 each_view = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 
 
 def corners(view):
-    """The full product of minimum, default and maximum of every control."""
+    """The full product of minimum, default and maximum of every control; then every further option of a choice, alone."""
     names = [control.name for control in view.controls]
-    for values in itertools.product(*(control.corners() for control in view.controls)):
+    ends = [[value for value in control.corners()
+             if not isinstance(control, base.Choice) or value in (control.options[0], control.default, control.options[-1])]
+            for control in view.controls]
+    for values in itertools.product(*ends):
         yield dict(zip(names, values, strict=True))
+    for control, tried in zip(view.controls, ends, strict=True):
+        for value in control.corners():
+            if value not in tried:
+                yield view.values(**{control.name: value})
 
 
 def set_controls(explorer, values):
@@ -112,7 +120,7 @@ def test_text_is_large_enough_for_the_back_row(kind):
 
 
 def test_unknown_controls_and_values_out_of_range_are_named():
-    view = ALL[0]()
+    view = SLIDING()
     with pytest.raises(TypeError, match="no control 'speed'"):
         view.figure(speed=3)
     control = next(c for c in view.controls if isinstance(c, (base.Steps, base.Range)))
@@ -125,7 +133,7 @@ def test_two_hundred_updates_leave_no_open_figure_and_bounded_memory():
     import tracemalloc
 
     from matplotlib import pyplot
-    view = ALL[0]()
+    view = SLIDING()
     control = next(c for c in view.controls if isinstance(c, (base.Steps, base.Range)))
     explorer = view.explorer()
     step = (control.high - control.low) / 50
