@@ -19,7 +19,7 @@ from ._checks import (
 )
 
 LAYOUTS = ("interleaved", "half")
-BLOCK = 2**20  # features turned at a time: 4 MiB of float32 and as much for the result stay in the caches
+BLOCK = 2**21  # features turned at a time: 8 MiB of float32 and as much for the result stay in the caches
 
 
 def rope_frequencies(dim, base=10_000.0):

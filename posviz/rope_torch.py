@@ -86,7 +86,8 @@ def _rotate_block(out, x, table, layout, sign):
     dtype = table.real.dtype      # 16-bit features are turned in float32 and rounded once, at the end
     if layout == "interleaved":
         direct = x.dtype == dtype and _is_complex(x) and _is_complex(out)
-        source = x if direct else x.to(dtype, copy=True, memory_format=torch.contiguous_format)
+        source = x if direct else x.to(dtype, copy=True)
+        source = source if _is_complex(source) else source.contiguous()
         turned = out if direct else source
         torch.mul(_complex(source), table if sign > 0 else table.conj(), out=_complex(turned))
     else:

@@ -43,7 +43,7 @@ def cases():
     yield "far positions", random(2, 40, 16), np.arange(10**6 - 40, 10**6), 16
 
 
-@pytest.fixture(params=[16, 200, 2**20], ids="blocks of {}".format)
+@pytest.fixture(params=[16, 200, 2**21], ids="blocks of {}".format)
 def block(request, monkeypatch):
     for module in (rope_torch, sys.modules["posviz.rope"]):
         monkeypatch.setattr(module, "BLOCK", request.param)
