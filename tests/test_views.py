@@ -1,10 +1,12 @@
 """Every picture, driven through every corner of its controls: by the view, by the widget, and against a full draw."""
 
+import io
 import itertools
 import warnings
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from posviz import views
 from posviz.frames import Layers
@@ -27,6 +29,10 @@ def corners(view):
         for value in control.corners():
             if value not in tried:
                 yield view.values(**{control.name: value})
+
+
+def pixels_of(explorer):
+    return np.asarray(Image.open(io.BytesIO(explorer.image.value))).astype(int)
 
 
 def set_controls(explorer, values):
@@ -100,13 +106,14 @@ def test_each_control_changes_the_picture_or_the_sentence(kind):
 def test_a_still_figure_is_independent_of_the_live_one(kind):
     view = kind()
     explorer = view.explorer()
-    before = explorer.image.value
+    before = pixels_of(explorer)
     first, second = view.figure(), view.figure()
     assert first is not second and first.axes[0] is not second.axes[0]
     first.clear()
     explorer._cache.clear()
     explorer._show()
-    assert explorer.image.value == before
+    off = np.abs(pixels_of(explorer) - before).max(axis=-1)
+    assert off.max() <= 40 and (off > 2).mean() <= 1e-4
     explorer.close()
 
 
