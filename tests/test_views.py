@@ -79,11 +79,11 @@ def test_the_widget_reaches_every_corner_without_a_warning(kind):
     explorer = view.explorer()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        twin = view.drawn()[0]
         for values in corners(view):
             set_controls(explorer, values)
             assert explorer.image.value[:4] == b"\x89PNG"
-            live = explorer.values
-            assert explorer.sentence == view.drawn(**live)[0].update(**live) if hash(str(values)) % 17 == 0 else True
+            assert explorer.sentence == twin.update(**explorer.values)
     explorer.close()
 
 
@@ -112,8 +112,7 @@ def test_a_still_figure_is_independent_of_the_live_one(kind):
     first.clear()
     explorer._cache.clear()
     explorer._show()
-    off = np.abs(pixels_of(explorer) - before).max(axis=-1)
-    assert off.max() <= 40 and (off > 2).mean() <= 1e-4
+    assert np.array_equal(pixels_of(explorer), before)
     explorer.close()
 
 
