@@ -12,6 +12,7 @@ from posviz import frames, style
 from posviz.views import base
 
 CACHE_BYTES = 2_000_000
+LONGEST_SENTENCE = 220   # characters; a test holds every view to it
 
 # The explorers of each notebook cell, so that a cell run again replaces its own instead of adding one.
 _of_cell = {}
@@ -44,7 +45,6 @@ class Explorer(ipywidgets.VBox):
         self.image.layout.margin = "2px 0"         # the default has 2px at the sides too, and 100% plus them would scroll
         self._text = ipywidgets.HTML()
         self._text.layout.max_width = f"{width}px"
-        self._text.layout.min_height = "56px"      # two lines, so that a longer sentence moves nothing below
         self._before = values
         self._show()
         panel = ipywidgets.Box(list(self.controls.values()))
@@ -145,7 +145,11 @@ def _close_below(widget):
 
 
 def _paragraph(sentence):
-    return f'<p aria-live="polite" style="font-size:16px;line-height:1.4;margin:4px 0">{html.escape(sentence)}</p>'
+    """The sentence, over unseen words as long as the longest sentence allowed: at any width its room never changes."""
+    longest = "aeon " * (LONGEST_SENTENCE // 5)
+    return (f'<div style="display:grid;font-size:16px;line-height:1.4;padding:4px 0">'
+            f'<p aria-live="polite" style="grid-area:1/1;margin:0">{html.escape(sentence)}</p>'
+            f'<p aria-hidden="true" style="grid-area:1/1;margin:0;visibility:hidden">{longest}</p></div>')
 
 
 def _widget(control, value):

@@ -121,7 +121,7 @@ class HeatMap:
             self._ask_matplotlib(data.shape)
         if self.rows.size == 0 or self.columns.size == 0:
             return True
-        cells = self._colours(data)[:, self.columns][self.rows]
+        cells = self._colours(data).take(self.columns, axis=1).take(self.rows, axis=0)   # 3 times as fast as indexing
         height, width = cells.shape
         pixels.view(np.uint32)[..., 0][self.top:self.top + height, self.left:self.left + width] = cells
         return True
@@ -132,11 +132,13 @@ class HeatMap:
         low, high = image.norm.vmin, image.norm.vmax
         table = image.cmap(np.arange(image.cmap.N), bytes=True).view(np.uint32)[:, 0]
         scale = image.cmap.N / (high - low) if high > low else 0.0
-        values = np.ma.getdata(data)
-        bad = np.ma.getmaskarray(data) | ~np.isfinite(values) if values.dtype.kind == "f" else np.ma.getmaskarray(data)
-        level = np.clip((np.where(bad, low, values) - low) * scale, 0, image.cmap.N - 1)
-        colours = table[level.astype(np.intp)]
-        if bad.any():
+        values, bad = np.ma.getdata(data), np.ma.getmask(data)   # the mask is the single value False where there is none
+        if values.dtype.kind == "f":
+            bad = bad | ~np.isfinite(values)
+        any_bad = np.any(bad)
+        level = np.clip(((np.where(bad, low, values) if any_bad else values) - low) * scale, 0, image.cmap.N - 1)
+        colours = table.take(level.astype(np.intp))
+        if any_bad:
             red, green, blue, alpha = image.cmap.get_bad()
             paper = np.array(image.axes.patch.get_facecolor()[:3])
             seen = alpha * np.array([red, green, blue]) + (1 - alpha) * paper
@@ -174,17 +176,22 @@ def png(pixels, level=3):
 
 
 def _deflate(data, level):
-    """`data` as one zlib stream. Its two halves are compressed at the same time: zlib leaves the interpreter free."""
+    """`data` as one zlib stream. Its two halves are packed at the same time: zlib leaves the interpreter free."""
     half = len(data) // 2
-    second = _pool.submit(_raw, data[half:], level, zlib.Z_FINISH)
-    first = _raw(data[:half], level, zlib.Z_FULL_FLUSH)   # ends on a whole byte and refers to nothing before it
-    return b"\x78\x01" + first + second.result() + struct.pack(">I", zlib.adler32(data))
+    second = _pool.submit(_packed, data[half:], level, zlib.Z_FINISH)
+    first, low, high = _packed(data[:half], level, zlib.Z_FULL_FLUSH)   # ends on a whole byte; nothing later refers to it
+    rest, more_low, more_high = second.result()
+    # The check of the whole from those of its halves: 16-bit sums of the bytes (from 1) and of those sums (from 0).
+    low, high = (low + more_low - 1) % 65521, (high + more_high + (len(data) - half) * (low - 1)) % 65521
+    return b"\x78\x01" + first + rest + struct.pack(">HH", high, low)
 
 
-def _raw(data, level, ending):
-    library, level = (isal_zlib, 1) if isal_zlib and level < 4 else (zlib, level)
+def _packed(data, level, ending):
+    """Raw deflate of `data` and the two sums of its Adler-32 check."""
+    library, level = (isal_zlib, 2) if isal_zlib and level < 4 else (zlib, level)
     squeeze = library.compressobj(level, zlib.DEFLATED, -15)   # −15: no header of its own
-    return squeeze.compress(data) + squeeze.flush(ending)
+    check = library.adler32(data)
+    return squeeze.compress(data) + squeeze.flush(ending), check & 0xFFFF, check >> 16
 
 
 def _chunk(kind, data):

@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from playwright.sync_api import sync_playwright
 from static_pages import SAMPLE
-from test_browser import NOTEBOOKS, OPEN, PATIENCE, Chapter, drag, wait_for_jupyter, wait_until
+from test_browser import NOTEBOOKS, OPEN, PATIENCE, WATCH_LAYOUT, Chapter, drag, wait_for_jupyter, wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -173,6 +173,21 @@ def test_on_a_small_screen_nothing_is_cut_and_type_stays_readable(settings, lab,
         assert abs(width / height - natural) < 0.02
         points = {"small": 12, "projector": 17}[name]                 # of the two presets
         assert points * 4 / 3 * width / 900 >= {"small": 13, "projector": 20}[name], "type too small, in pixels"
+
+
+@pytest.mark.parametrize("width", [1400, 620, 480])
+def test_at_any_width_a_longer_sentence_moves_nothing(width, lab, opened):
+    lab.set_viewport_size({"width": width, "height": 900})
+    lab.evaluate("() => jupyterapp.shell.collapseLeft()")
+    chapter = opened("small")
+    for explorer in chapter.explorers:
+        explorer.settled()
+        explorer.element.evaluate(WATCH_LAYOUT)
+        for name in explorer.sliders:
+            drag(explorer, name)
+            explorer.settled()
+        layouts = chapter.page.evaluate("() => [...window.layoutSeen]")
+        assert len(layouts) == 1, f"{explorer.title}: things move at a width of {width}: {layouts}"
 
 
 def test_the_keyboard_alone_reaches_every_control_in_order(opened):

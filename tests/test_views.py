@@ -9,7 +9,8 @@ import pytest
 from PIL import Image
 
 from posviz import views
-from posviz.frames import Layers
+from posviz.explorer import LONGEST_SENTENCE
+from posviz.frames import Layers, png
 from posviz.views import base
 
 ALL = views.all_views()
@@ -59,8 +60,10 @@ def test_every_corner_draws_and_the_fast_frame_equals_a_full_draw(kind):
     layers = Layers(figure, base.artists_of(live))
     for values in corners(view):
         sentence = live.update(**values)
-        assert 25 <= len(sentence) <= 220 and "nan" not in sentence.lower().split(), sentence
-        fast = layers.frame()[..., :3].astype(int)
+        assert 25 <= len(sentence) <= LONGEST_SENTENCE and "nan" not in sentence.lower().split(), sentence
+        fast = layers.frame()
+        assert len(png(fast)) <= 100_000, values   # bytes, at 100 dpi
+        fast = fast[..., :3].astype(int)
         for artist in layers.moving:
             artist.set_animated(False)
         figure.canvas.draw()

@@ -90,7 +90,7 @@ class SinusoidalTable(View):
     title = "The sinusoidal table"
     size = (9, 4.2)
     controls = [
-        Steps("positions", 16, 160, step=16, default=128, unit="tokens"),
+        Steps("positions", 16, 128, step=16, default=128, unit="tokens"),
         Steps("dim", 8, 128, step=8, default=128, unit="features", label="width d"),
         PowersOfTen("base", 1, 6, default=4),
         Choice("layout", ["interleaved", "concatenated"]),
@@ -119,12 +119,12 @@ class OneComponent(View):
     """How long is the wave of one component? Its partner in the pair is a quarter of a wave ahead or behind."""
 
     title = "One component along the text"
-    size = (9, 4)
+    size = (9, 3.6)
     controls = [
         Steps("component", 0, 127, default=8, label="component j"),
         Steps("dim", 8, 128, step=8, default=128, unit="features", label="width d"),
         PowersOfTen("base", 1, 6, default=4),
-        Steps("length", 16, 96, step=16, default=64, unit="tokens", label="text length"),
+        Steps("length", 16, 64, step=16, default=64, unit="tokens", label="text length"),
     ]
 
     def follow(self, name, before, values):
