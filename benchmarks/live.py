@@ -1,6 +1,7 @@
 """Kernel time from a slider's message to the new picture, for every view and four reference figures, against three others.
 
     python benchmarks/live.py [--frames 60] [--references]
+    python benchmarks/live.py --controls      every control of every view, and what memory 2,000 changes take
 
 One process, one run, the alternatives measured in turn on the same figures:
   interact    ipywidgets.interact with a new figure and plt.show(): what most courses teach
@@ -46,7 +47,13 @@ ALTERNATIVES = ("interact", "ipympl", "persistent", "posviz")
 
 
 def places(control, count):
-    """`count` values of a control, far apart from one another as in a fast drag."""
+    """`count` values of a control, far apart from one another as in a fast drag; of a choice, the numbers of its options."""
+    if isinstance(control, base.Choice):
+        return [k % len(control.options) for k in range(count)]
+    if isinstance(control, base.Toggle):
+        return [k % 2 == 1 for k in range(count)]
+    if isinstance(control, base.Text):
+        return [control.default[: 1 + k % len(control.default)] for k in range(count)]
     spots = [(7 * k + 1) % 101 / 100 for k in range(count)]
     if isinstance(control, base.Steps):
         steps = (control.high - control.low) // control.step
@@ -57,17 +64,21 @@ def places(control, count):
 
 
 def milliseconds(slider, values, before=lambda: None):
-    """Time of each message that moves `slider`, as the kernel receives it."""
-    taken = []
+    """Times of the messages that move `slider`, as the kernel receives them, and the largest PNG that one displayed."""
+    taken, largest = [], 0
+    trait = "index" if hasattr(slider, "index") else "value"   # a choice sends the number of its option
     for value in values:
+        if value == getattr(slider, trait):
+            continue
         before()
-        message = {"content": {"data": {"method": "update", "state": {"value": value}, "buffer_paths": []}},
-                   "buffers": []}
+        message = {"content": {"data": {"method": "update", "state": {trait: value}, "buffer_paths": []}}, "buffers": []}
         start = time.perf_counter()
         slider._handle_msg(message)
         taken.append(1e3 * (time.perf_counter() - start))
+        for output in shell.display_pub.outputs:
+            largest = max(largest, len(output["data"].get("image/png", "")))
         shell.display_pub.outputs.clear()
-    return taken[3:]   # the first ones fill caches of fonts and paths
+    return taken[3:], largest   # the first ones fill caches of fonts and paths
 
 
 def new_slider(control):
@@ -91,7 +102,7 @@ def time_interact(view, control, values):
     shown = ipywidgets.interactive(show, **{control.name: slider})
     taken = milliseconds(slider, values)
     shown.close()
-    return taken, 0
+    return taken
 
 
 def time_persistent(view, control, values):
@@ -113,7 +124,7 @@ def time_persistent(view, control, values):
     taken = milliseconds(slider, values)
     shown.close()
     plt.ion()
-    return taken, 0
+    return taken
 
 
 def time_ipympl(view, control, values):
@@ -146,8 +157,8 @@ def time_ipympl(view, control, values):
 
     slider = new_slider(control)
     slider.observe(show, "value")
-    taken = milliseconds(slider, values)
-    return taken, statistics.median(sent) if sent else 0
+    taken, _ = milliseconds(slider, values)
+    return taken, max(sent, default=0)
 
 
 def time_posviz(view, control, values):
@@ -158,33 +169,70 @@ def time_posviz(view, control, values):
         explorer._cache.clear()
         sizes.append(len(explorer.image.value))
 
-    taken = milliseconds(explorer.controls[control.name], values, before=forget)
+    taken, _ = milliseconds(explorer.controls[control.name], values, before=forget)
     explorer.close()
     return taken, max(sizes)
+
+
+def resident():
+    """Resident memory of this process, in bytes."""
+    import psutil
+    return psutil.Process().memory_info().rss
+
+
+def time_every_control():
+    """p50, p95 and the slowest change of each control of each view; and how much 2,000 changes leave in memory."""
+    print(f"{'view':22} {'control':14} {'p50':>6} {'p95':>6} {'worst ms':>9} {'largest kB':>11} {'2,000 changes, MB':>18}")
+    for kind in views.all_views():
+        explorer = kind().explorer()
+        sizes = []
+
+        def forget(explorer=explorer, sizes=sizes):
+            explorer._cache.clear()
+            explorer._cached_bytes = 0
+            sizes.append(len(explorer.image.value))
+
+        rows = []
+        for control in explorer.view.controls:
+            taken, _ = milliseconds(explorer.controls[control.name], places(control, 63), before=forget)
+            rows.append((control.name, statistics.median(taken), sorted(taken)[int(0.95 * (len(taken) - 1))], max(taken),
+                         max(sizes) / 1e3))
+            sizes.clear()
+        start = resident()
+        each = 2000 // len(explorer.view.controls)
+        for control in explorer.view.controls:
+            milliseconds(explorer.controls[control.name], places(control, each))
+        grown = (resident() - start) / 1e6
+        for number, (name, middle, late, worst, size) in enumerate(rows):
+            tail = f"{grown:18.1f}" if number == len(rows) - 1 else ""
+            print(f"{kind.__name__:22} {name:14} {middle:6.1f} {late:6.1f} {worst:9.1f} {size:11.0f} {tail}", flush=True)
+        explorer.close()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--frames", type=int, default=60, help="messages timed for each figure and alternative")
     parser.add_argument("--references", action="store_true", help="only the four reference figures")
+    parser.add_argument("--controls", action="store_true", help="every control of every view, posviz alone")
     options = parser.parse_args()
+    if options.controls:
+        return time_every_control()
     kinds = REFERENCES + ([] if options.references else views.all_views())
     print(f"{'figure':26} {'moves':14} " + " ".join(f"{name:>16}" for name in ALTERNATIVES)
-          + f" {'largest kB':>10}   posviz is faster by")
-    print(f"{'':41} " + " ".join(f"{'p50 / p95 ms':>16}" for _ in ALTERNATIVES))
+          + f" {'largest kB':>15}   posviz is faster by")
+    print(f"{'':41} " + " ".join(f"{'p50 / p95 ms':>16}" for _ in ALTERNATIVES) + f" {'interact/posviz':>15}")
     for kind in kinds:
         view = kind()
-        control = next((c for c in view.controls if not isinstance(c, (base.Choice, base.Toggle, base.Text))), None)
-        if control is None:
-            continue
-        row, payload = {}, 0
+        control = min(view.controls, key=lambda c: isinstance(c, (base.Choice, base.Toggle, base.Text)))   # a slider first
+        row, payload = {}, {}
         for name in ALTERNATIVES:
             count = options.frames if name in ("posviz", "ipympl") else max(10, options.frames // 4)
-            taken, payload = globals()[f"time_{name}"](view, control, places(control, count + 3))
+            taken, payload[name] = globals()[f"time_{name}"](view, control, places(control, count + 3))
             row[name] = statistics.median(taken), sorted(taken)[int(0.95 * (len(taken) - 1))]
         times = " ".join(f"{p50:8.1f} /{p95:6.1f}" for p50, p95 in row.values())
         ratios = ", ".join(f"{name} {row[name][0] / row['posviz'][0]:.0f}×" for name in ALTERNATIVES[:3])
-        print(f"{kind.__name__:26} {control.name:14} {times} {payload / 1e3:10.0f}   {ratios}", flush=True)
+        sent = f"{payload['interact'] / 1e3:7.0f}/{payload['posviz'] / 1e3:<7.0f}"   # base64 text against bytes
+        print(f"{kind.__name__:26} {control.name:14} {times} {sent}   {ratios}", flush=True)
 
 
 if __name__ == "__main__":

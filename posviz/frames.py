@@ -146,23 +146,34 @@ class HeatMap:
         return colours
 
     def _ask_matplotlib(self, shape):
-        """Which cell does each pixel show? Draw a picture whose colours are the cells' own numbers, and read them."""
-        rows, columns = np.indices(shape)
-        probe = copy.copy(self.image)
-        answer = []
-        for index in (rows, columns):
-            code = np.full((*shape, 4), 255, np.uint8)
-            code[..., 0], code[..., 1], code[..., 2] = index & 255, index >> 8 & 255, 0
-            probe.set_data(code)
-            seen, left, bottom, _ = probe.make_image(self.renderer)
-            answer.append(seen[..., 0].astype(int) + 256 * seen[..., 1].astype(int) if seen is not None
-                          else np.empty((0, 0), int))
-        flip = slice(None, None, -1)   # matplotlib counts pixel rows from the bottom
-        self.rows = answer[0][flip, 0] if answer[0].size else answer[0][:, 0:0].ravel()
-        self.columns = answer[1][0] if answer[1].size else answer[1][0:0].ravel()
+        """Which cell does each pixel show? Rows and columns do not depend on each other, so a thin strip of each tells."""
+        self.rows, _, bottom = self._strip(shape, along="y")
+        self.columns, left, _ = self._strip(shape, along="x")
+        self.rows = self.rows[::-1]     # matplotlib counts pixel rows from the bottom
         self.left = round(left)
         self.top = int(self.renderer.height) - round(bottom) - len(self.rows)   # a float before matplotlib 3.10
         self.shape = (shape, tuple(self.image.get_extent()))
+
+    def _strip(self, shape, along):
+        """Draw the picture two pixels wide, its colours the cells' own numbers, and read them: (cells, left, bottom)."""
+        axes, (x0, x1, y0, y1) = self.image.axes, self.image.get_extent()
+        number = np.arange(shape[0 if along == "y" else 1])
+        code = np.full((len(number), 1, 4), 255, np.uint8)
+        code[:, 0, 0], code[:, 0, 1], code[:, 0, 2] = number & 255, number >> 8 & 255, number >> 16
+        probe = copy.copy(self.image)
+        if along == "y":
+            left, right = axes.get_xlim()
+            extent = left, left + 2 * (right - left) / axes.bbox.width, y0, y1
+        else:
+            bottom, top = axes.get_ylim()
+            extent = x0, x1, bottom, bottom + 2 * (top - bottom) / axes.bbox.height
+        probe.get_extent = lambda: extent     # set_extent would change the limits of the axes
+        probe.set_data(code if along == "y" else code.swapaxes(0, 1))
+        seen, left, bottom, _ = probe.make_image(self.renderer)
+        if seen is None:
+            return np.empty(0, int), left, bottom
+        strip = (seen[:, 0] if along == "y" else seen[0]).astype(int)
+        return strip[:, 0] + 256 * strip[:, 1] + 65536 * strip[:, 2], left, bottom
 
 
 def png(pixels, level=3):

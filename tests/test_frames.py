@@ -69,6 +69,21 @@ def test_a_heat_map_equals_imshow_with_nearest_interpolation(shape, origin):
         assert (off > 2).mean() <= 1e-4 and off.max() <= 40
 
 
+@pytest.mark.parametrize("x_limits", [(0, 10), (10, 0), (2.3, 7.9), (-5, 15), (9.2, 1.1), (9.9, 30), (11, 12)])
+@pytest.mark.parametrize("y_limits", [(0, 10), (8.8, -3.1)])
+@pytest.mark.parametrize("extent", [(0, 10, 0, 10), (0, 10, 10, 0), (10, 0, 0, 10)])
+def test_a_heat_map_is_right_under_any_limits(x_limits, y_limits, extent):
+    figure = new_figure()
+    axes = figure.add_axes([0.1, 0.1, 0.8, 0.8])
+    data = np.random.default_rng(2).uniform(-1, 1, (9, 13))
+    image = axes.imshow(data, vmin=-1, vmax=1, cmap="cividis", aspect="auto", interpolation="nearest", extent=extent)
+    axes.set(xlim=x_limits, ylim=y_limits)
+    layers = frames.Layers(figure, [image])
+    fast = layers.frame()[..., :3].astype(int)
+    off = np.abs(fast - full_draw(figure, layers.moving)).max(axis=-1)
+    assert (off > 2).mean() <= 1e-4 and off.max() <= 40
+
+
 def test_masked_cells_infinities_and_new_limits_are_drawn_as_matplotlib_draws_them():
     figure = new_figure()
     axes = figure.add_axes([0.1, 0.1, 0.8, 0.8])

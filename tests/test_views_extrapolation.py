@@ -262,8 +262,7 @@ def test_the_microscope_shows_the_weights_of_the_shipped_model(encoding, name, l
     weights = lab.attention(lab.load(name), text)[layer - 1, head - 1]
     assert shown(view) == pytest.approx(weights, abs=1e-6)
     assert shown(view).sum(axis=1) == pytest.approx(np.ones(len(text)), abs=1e-4)
-    labels = [label.get_text() for label in view.weights.axes.get_xticklabels()]
-    assert labels == list(text.replace(" ", "␣")) == [t.get_text() for t in view.weights.axes.get_yticklabels()]
+    assert view.letters == list(text.replace(" ", "␣"))
     near = distance = 0.0
     for i in range(1, len(text)):
         near += weights[i, i] + weights[i, i - 1]
@@ -276,7 +275,7 @@ def test_the_microscope_shows_the_weights_of_the_shipped_model(encoding, name, l
 def test_shuffling_moves_the_letters_and_keeps_each_of_them():
     text = "one two three"
     view, _, sentence = AttentionMicroscope().drawn(text=text, shuffle=True)
-    labels = [label.get_text() for label in view.weights.axes.get_xticklabels()]
+    labels = view.letters
     assert sorted(labels) == sorted(text.replace(" ", "␣")) and "".join(labels) != text.replace(" ", "␣")
     assert "in another order" in sentence
     other = lab.attention(lab.load("rope"), "".join(labels).replace("␣", " "))[0, 0]
@@ -304,9 +303,19 @@ def test_too_short_a_text_is_answered_in_words(text):
     assert "at least two letters" in sentence and np.ma.getmaskarray(view.weights.get_array()).all()
 
 
+def test_each_letter_stands_before_the_middle_of_its_row_and_its_column():
+    view = AttentionMicroscope().drawn(text="abcba")[0]
+    for letters, axis in ((view.across, 0), (view.down, 1)):
+        paths, places = letters.get_paths(), letters.get_offsets()
+        assert len(paths) == 5 and np.array_equal(paths[0].vertices, paths[4].vertices)
+        assert not np.array_equal(paths[0].vertices.shape, paths[1].vertices.shape)
+        along = places[:, axis] if axis == 0 else 1 - places[:, axis]
+        assert along == pytest.approx([0.1, 0.3, 0.5, 0.7, 0.9]) and places[:, 1 - axis] == pytest.approx(np.zeros(5))
+
+
 def test_any_letter_is_read_as_its_bytes():
     view, _, sentence = AttentionMicroscope().drawn(text="é语\tx" + "语" * 40)
-    assert [label.get_text() for label in view.weights.axes.get_xticklabels()][:7] == ["·"] * 6 + ["x"]
+    assert view.letters[:7] == ["·"] * 6 + ["x"]
     assert "48 letters" in sentence
 
 

@@ -101,6 +101,7 @@ class SinusoidalTable(View):
         self.table = axes.imshow(np.zeros((2, 2)), vmin=-1, vmax=1, cmap=style.DIVERGING, interpolation="nearest",
                                  aspect="auto")
         axes.set(xlabel="position k", ylabel="component")
+        axes.locator_params(nbins=4)      # drawn anew when the table's size changes: each tick takes half a millisecond
         figure.colorbar(self.table, ax=axes, ticks=[-1, 0, 1], label="value")
 
     def update(self, positions, dim, base, layout):
@@ -133,6 +134,7 @@ class OneComponent(View):
     def draw(self, figure):
         axes = figure.subplots()
         axes.set(ylim=(-1.15, 1.5), xlabel="position k", ylabel="value", yticks=[-1, 0, 1])
+        axes.locator_params(axis="x", nbins=4)   # few ticks, as the axis is drawn anew with every text length
         axes.axhline(0, **style.reference)
         (self.partner,) = axes.plot([], [], **style.line(1) | {"linewidth": 1.4}, label="the other one of the pair")
         (self.wave,) = axes.plot([], [], **style.line(0) | {"linewidth": 1.6}, label="component j")
