@@ -19,6 +19,7 @@ from posviz.views.extrapolation import (
     EntropyByLength,
     LossByLength,
     Needle,
+    RealModel,
     Spectrum,
     XPosDecay,
 )
@@ -329,3 +330,26 @@ def test_the_pictures_need_no_torch_until_a_model_is_looked_into():
 def test_no_sentence_promises_a_number_that_is_not_finite():
     for kind in (LossByLength, EntropyByLength, Spectrum, BiasShapes, XPosDecay, Needle):
         assert not re.search(r"\b(nan|inf)\b", kind().drawn()[2])
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_the_real_model_shows_the_recorded_means_of_2048_tokens(number):
+    measured = json.loads((TABLE.parent / "smollm2.json").read_text(encoding="utf-8"))
+    name = list(dict.fromkeys(run["text"] for run in measured["runs"]))[number - 1]
+    view, _, sentence = RealModel().drawn(text=RealModel.TEXTS[number])
+    runs = [run for run in measured["runs"] if run["text"] == name]
+    assert {run["mode"] for run in runs} == set(view.curves)
+    for run in runs:
+        bins, curve = run["loss_by_bin"], view.curves[run["mode"]]
+        assert list(curve.get_ydata()) == pytest.approx([sum(bins[k : k + 4]) / 4 for k in range(0, len(bins), 4)])
+        assert curve.get_xdata()[-1] == 15_360 and curve.get_xdata()[0] == (9216 if run["mode"] == "cut" else 1024)
+        assert f"{curve.get_ydata()[-1]:.2f}" in sentence
+        # The first token has no loss, so the last four bins hold 2,047 of the last 2,048.
+        assert run["loss_of_last_2048"] == pytest.approx(curve.get_ydata()[-1], abs=12 / 2048)
+
+
+def test_all_texts_of_the_real_model_are_their_mean():
+    means = {mode: curve.get_ydata() for mode, curve in RealModel().drawn()[0].curves.items()}
+    each = [RealModel().drawn(text=text)[0].curves for text in RealModel.TEXTS[1:]]
+    for mode, mean in means.items():
+        assert list(mean) == pytest.approx(sum(curves[mode].get_ydata() for curves in each) / 3)

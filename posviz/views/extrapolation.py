@@ -172,6 +172,37 @@ class Spectrum(View):
                 f"training {plain[0]:.2f}).")
 
 
+class RealModel(View):
+    """What does a real model lose past its trained length? SmolLM2-135M, RoPE, measured on three long texts."""
+
+    title = "SmolLM2-135M past its trained length"
+    size = (9, 4.2)
+    MODES = {"plain": "as trained", "pi": "PI", "ntk": "NTK-aware", "yarn": "YaRN", "cut": "last 8,192 tokens only"}
+    TEXTS = ["all three texts", "documentation, first half", "documentation, second half", "source code"]
+    controls = [Choice("text", TEXTS)]
+
+    def draw(self, figure):
+        axes = figure.subplots()
+        axes.set(xlim=(0, 16_384), ylim=(1, 8), xlabel="position (tokens)", ylabel="loss (nats a token)",
+                 xticks=[0, 4096, 8192, 12_288, 16_384], xticklabels=["0", "4,096", "8,192", "12,288", "16,384"])
+        axes.axvline(8192, **style.reference)
+        axes.text(8350, 7.5, "trained length")
+        self.curves = {}
+        for index, (mode, words) in enumerate(self.MODES.items()):
+            look = style.line(index) | {"marker": style.MARKERS[index], "markersize": 6}
+            (self.curves[mode],) = axes.plot([], [], **look, label=words)
+        axes.legend(loc="upper left", frameon=False)
+
+    def update(self, text):
+        ends = {}
+        for mode, curve in self.curves.items():
+            losses = _of_real_model(self.TEXTS.index(text), mode)
+            curve.set_data(*losses)
+            ends[mode] = f"{losses[1][-1]:.2f}"
+        return (f"SmolLM2-135M, trained on 8,192 tokens, on {text}. Loss at the end of 16,384 tokens: {ends['plain']} as trained, "
+                f"{ends['pi']} with PI, {ends['ntk']} NTK-aware, {ends['yarn']} with YaRN; {ends['cut']} from the last 8,192 alone.")
+
+
 class BiasShapes(View):
     """How fast do the penalties fall, and how far does a head look whose keys all fit equally well?"""
 
@@ -364,6 +395,18 @@ def _grows(what, curves):
     times = [f"{curve[-1] / curve[0]:.2f}" for curve in curves]
     return (f"{what}: loss {curves[0][0]:.2f} at 128 bytes, {curves[0][1]:.2f} at 256, {curves[0][3]:.2f} at 1,024. "
             f"That is {' and '.join(times)} times the loss at 128 (two seeds).")
+
+
+@cache
+def _of_real_model(text, mode):
+    """(positions, mean loss of the 2,048 tokens around each) of SmolLM2 on text 1, 2 or 3, or 0 for the mean of all."""
+    measured = lab.smollm2()
+    names = list(dict.fromkeys(run["text"] for run in measured["runs"]))
+    wanted = names if text == 0 else [names[text - 1]]
+    runs = [run["loss_by_bin"] for run in measured["runs"] if run["mode"] == mode and run["text"] in wanted]
+    losses = np.mean(runs, axis=0).reshape(-1, 4).mean(axis=1)
+    start = measured["length"] - 2048 * len(losses)       # "cut" reads the last tokens only
+    return start + 1024 + 2048 * np.arange(len(losses)), losses
 
 
 @cache
