@@ -57,6 +57,8 @@ def places(control, count):
     spots = [(7 * k + 1) % 101 / 100 for k in range(count)]
     if isinstance(control, base.Steps):
         steps = (control.high - control.low) // control.step
+        if steps < 20:
+            return [control.low + control.step * (k % (steps + 1)) for k in range(count)]
         return [control.low + control.step * round(spot * steps) for spot in spots]
     if isinstance(control, base.PowersOfTen):
         return [10.0 ** (control.low + spot * (control.high - control.low)) for spot in spots]

@@ -13,7 +13,7 @@ def alibi_slopes(heads):
     the power of two above; the plain formula would not fit published checkpoints. Nothing is learned.
 
     heads: ≥ 1. Returns float64 of shape (heads,), per token. Raises TypeError or ValueError for other heads.
-    Source: Press et al. 2022, section 3; `get_slopes` of ofirpress/attention_with_linear_biases for other H.
+    Source: Press et al. 2021, section 3; `get_slopes` of ofirpress/attention_with_linear_biases for other H.
 
     >>> alibi_slopes(4).tolist()
     [0.25, 0.0625, 0.015625, 0.00390625]
@@ -34,7 +34,7 @@ def alibi_bias(heads, query_length, key_length=None, causal=True):
 
     Lengths in tokens; key_length defaults to query_length. Returns float64 of shape (heads, query, key).
     Raises TypeError for lengths that are not whole, ValueError for negative ones or more queries than keys.
-    Source: Press et al. 2022, section 3; the symmetric form is a common extra choice.
+    Source: Press et al. 2021, section 3; the symmetric form is a common extra choice.
 
     >>> alibi_bias(8, 3)[0].tolist()
     [[0.0, -inf, -inf], [-0.5, 0.0, -inf], [-1.0, -0.5, 0.0]]

@@ -159,7 +159,7 @@ class XPos(RoPE):
 
 
 class ALiBi(Encoding):
-    """Press et al. 2022: −slope · distance, a fixed slope a head."""
+    """Press et al. 2021: −slope · distance, a fixed slope a head."""
 
     def __init__(self, *, heads, **shape):
         super().__init__()
