@@ -14,15 +14,15 @@ PAGES := tests/test_front_ends.py tests/test_site.py tests/test_slides.py
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# The configuration is a data file of the package; an editable installation leaves those out, so it is copied.
-$(VENV)/.installed: requirements.txt pyproject.toml jupyter-config/jupyter_config.json
+# The configuration is data files of the package; an editable installation leaves those out, so they are copied.
+$(VENV)/.installed: requirements.txt pyproject.toml jupyter-config/jupyter_config.json jupyter-config/jupyter_server_config.d/posviz.json
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "posviz needs Python 3.11 or newer as '$(PYTHON)'. Install it, or name it: make PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "This Python has no venv module. Install it (Debian, Ubuntu: apt install python3-venv) and run make again."; exit 1; }
 	@echo "Installing into $(VENV). This takes a few minutes the first time."
 	@$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
-	@mkdir -p $(VENV)/etc/jupyter && cp jupyter-config/jupyter_config.json $(VENV)/etc/jupyter/
+	@mkdir -p $(VENV)/etc/jupyter && cp -R jupyter-config/jupyter_config.json jupyter-config/jupyter_server_config.d $(VENV)/etc/jupyter/
 	@touch $@
 
 $(VENV)/.installed-tests: $(VENV)/.installed $(VENV)/.installed-tools tests/requirements.txt
