@@ -14,6 +14,7 @@ its figure; anything else that changes (limits, ticks, a title) marks the figure
 """
 
 import copy
+import math
 import struct
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -59,12 +60,17 @@ class Layers:
 
     def _rebuild(self):
         canvas = self.figure.canvas
+        shown = [artist for artist in self.moving if artist.get_visible()]
         with style.rc():
+            for artist in shown:
+                artist.set_visible(False)    # matplotlib 3.9 draws an image even if it is animated
             for artist in self.front:
                 artist.set_animated(True)    # leaves it out of the back ...
             canvas.draw()
             for artist in self.front:
                 artist.set_animated(False)   # ... but not out of what the figure hears about
+            for artist in shown:
+                artist.set_visible(True)
             self.renderer = canvas.get_renderer()
             self.pixels = np.asarray(self.renderer.buffer_rgba())
             self.flat = self.pixels.reshape(-1, 4).view(np.uint32)[:, 0]
@@ -147,11 +153,12 @@ class HeatMap:
 
     def _ask_matplotlib(self, shape):
         """Which cell does each pixel show? Rows and columns do not depend on each other, so a thin strip of each tells."""
-        self.rows, _, bottom = self._strip(shape, along="y")
-        self.columns, left, _ = self._strip(shape, along="x")
-        self.rows = self.rows[::-1]     # matplotlib counts pixel rows from the bottom
-        self.left = round(left)
-        self.top = int(self.renderer.height) - round(bottom) - len(self.rows)   # a float before matplotlib 3.10
+        height, box = int(self.renderer.height), self.image.axes.bbox    # the height is a float before matplotlib 3.10
+        columns, left, _ = self._strip(shape, along="x")
+        rows, _, bottom = self._strip(shape, along="y")
+        top = height - _round(bottom) - len(rows)                        # matplotlib counts pixel rows from the bottom
+        self.columns, self.left = _clip(columns, _round(left), _round(box.x0), _round(box.x1))
+        self.rows, self.top = _clip(rows[::-1], top, _round(height - box.y1), _round(height - box.y0))
         self.shape = (shape, tuple(self.image.get_extent()))
 
     def _strip(self, shape, along):
@@ -174,6 +181,17 @@ class HeatMap:
             return np.empty(0, int), left, bottom
         strip = (seen[:, 0] if along == "y" else seen[0]).astype(int)
         return strip[:, 0] + 256 * strip[:, 1] + 65536 * strip[:, 2], left, bottom
+
+
+def _round(value):
+    """The nearest whole number, halves upwards, as Agg does it; Python's own `round` takes 2.5 to 2."""
+    return math.floor(value + 0.5)
+
+
+def _clip(cells, start, low, high):
+    """What is left of cells at the pixels start, start + 1, … inside low ≤ pixel ≤ high, and where that begins."""
+    cut = max(0, low - start)
+    return cells[cut : max(cut, high + 1 - start)], start + cut
 
 
 def png(pixels, level=3):

@@ -237,6 +237,7 @@ def _snap(figure):
     width, height = figure.bbox.size
     for axes in figure.axes:
         box = axes.get_position()
+        axes.set_aspect("auto")      # as drawn, to half a pixel; "equal" would shrink the box by a part of a pixel again
         left, bottom = round(box.x0 * width), round(box.y0 * height)
         right, top = round(box.x1 * width), round(box.y1 * height)
         axes.set_position([left / width, bottom / height, (right - left) / width, (top - bottom) / height])
