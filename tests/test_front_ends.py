@@ -12,7 +12,17 @@ import nbformat
 import pytest
 from playwright.sync_api import sync_playwright
 from static_pages import SAMPLE
-from test_browser import NOTEBOOKS, OPEN, PATIENCE, WATCH_LAYOUT, Chapter, drag, wait_for_jupyter, wait_until
+from test_browser import (
+    ASK_KERNEL,
+    NOTEBOOKS,
+    OPEN,
+    PATIENCE,
+    WATCH_LAYOUT,
+    Chapter,
+    drag,
+    wait_for_jupyter,
+    wait_until,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -278,3 +288,24 @@ def test_two_notebooks_on_one_kernel_do_not_disturb_each_other(opened):
     wait_until(lambda: second.get_attribute("src") != old, "the second notebook's slider does nothing")
     drag(first.explorers[0], first.explorers[0].sliders[0])
     assert first.explorers[0].settled()["sentence"] != before["sentence"]
+
+
+def test_behind_another_tab_many_changes_make_one_picture_which_is_there_when_the_tab_is_shown(opened):
+    chapter = opened("small")
+    page, explorer = chapter.page, chapter.explorers[0]
+    before = explorer.settled()
+    name = explorer.sliders[0]
+    page.evaluate("() => { window.first = jupyterapp.shell.currentWidget; }")
+    page.evaluate(OPEN, ["other.ipynb", False])
+    assert not explorer.image.is_visible()
+    ask = ASK_KERNEL.replace("jupyterapp.shell.currentWidget", "window.first")
+    page.evaluate(ask, f"""
+slider, frames = page_explorers[0].controls[{name!r}], page_explorers[0].frames
+for value in [*range(slider.min, slider.max)] * 3:
+    slider.value = value
+""")
+    assert page.evaluate(ask, "print(page_explorers[0].frames - frames)") == "1\n"
+    page.evaluate("() => jupyterapp.shell.activateById(window.first.id)")
+    after = explorer.settled()
+    assert explorer.image.is_visible()
+    assert after["sentence"] != before["sentence"] and after["picture"] != before["picture"]
