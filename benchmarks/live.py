@@ -102,9 +102,9 @@ def time_interact(view, control, values):
 
     slider = new_slider(control)
     shown = ipywidgets.interactive(show, **{control.name: slider})
-    taken = milliseconds(slider, values)
+    measured = milliseconds(slider, values)
     shown.close()
-    return taken
+    return measured
 
 
 def time_persistent(view, control, values):
@@ -123,10 +123,10 @@ def time_persistent(view, control, values):
 
     slider = new_slider(control)
     shown = ipywidgets.interactive_output(show, {control.name: slider})
-    taken = milliseconds(slider, values)
+    measured = milliseconds(slider, values)
     shown.close()
     plt.ion()
-    return taken
+    return measured
 
 
 def time_ipympl(view, control, values):
@@ -165,6 +165,13 @@ def time_ipympl(view, control, values):
 
 def time_posviz(view, control, values):
     explorer = view.explorer()
+    measured = milliseconds_uncached(explorer, control, values)
+    explorer.close()
+    return measured
+
+
+def milliseconds_uncached(explorer, control, values):
+    """`milliseconds` of an explorer's control, its cache of frames emptied before each change; and its largest frame."""
     sizes = []
 
     def forget():
@@ -172,8 +179,12 @@ def time_posviz(view, control, values):
         sizes.append(len(explorer.image.value))
 
     taken, _ = milliseconds(explorer.controls[control.name], values, before=forget)
-    explorer.close()
     return taken, max(sizes)
+
+
+def middle_and_late(taken):
+    """(p50, p95) of times."""
+    return statistics.median(taken), sorted(taken)[int(0.95 * (len(taken) - 1))]
 
 
 def resident():
@@ -187,19 +198,10 @@ def time_every_control():
     print(f"{'view':22} {'control':14} {'p50':>6} {'p95':>6} {'worst ms':>9} {'largest kB':>11} {'2,000 changes, MB':>18}")
     for kind in views.all_views():
         explorer = kind().explorer()
-        sizes = []
-
-        def forget(explorer=explorer, sizes=sizes):
-            explorer._cache.clear()
-            explorer._cached_bytes = 0
-            sizes.append(len(explorer.image.value))
-
         rows = []
         for control in explorer.view.controls:
-            taken, _ = milliseconds(explorer.controls[control.name], places(control, 63), before=forget)
-            rows.append((control.name, statistics.median(taken), sorted(taken)[int(0.95 * (len(taken) - 1))], max(taken),
-                         max(sizes) / 1e3))
-            sizes.clear()
+            taken, largest = milliseconds_uncached(explorer, control, places(control, 63))
+            rows.append((control.name, *middle_and_late(taken), max(taken), largest / 1e3))
         start = resident()
         each = 2000 // len(explorer.view.controls)
         for control in explorer.view.controls:
@@ -230,7 +232,7 @@ def main():
         for name in ALTERNATIVES:
             count = options.frames if name in ("posviz", "ipympl") else max(10, options.frames // 4)
             taken, payload[name] = globals()[f"time_{name}"](view, control, places(control, count + 3))
-            row[name] = statistics.median(taken), sorted(taken)[int(0.95 * (len(taken) - 1))]
+            row[name] = middle_and_late(taken)
         times = " ".join(f"{p50:8.1f} /{p95:6.1f}" for p50, p95 in row.values())
         ratios = ", ".join(f"{name} {row[name][0] / row['posviz'][0]:.0f}×" for name in ALTERNATIVES[:3])
         sent = f"{payload['interact'] / 1e3:7.0f}/{payload['posviz'] / 1e3:<7.0f}"   # base64 text against bytes

@@ -35,7 +35,7 @@ class Explorer(ipywidgets.VBox):
         values = view.values(**start)
         self._drawn, self._figure, sentence = view.drawn(**values)
         self._layers = frames.Layers(self._figure, base.artists_of(self._drawn))
-        self._cache, self._cached_bytes = OrderedDict(), 0
+        self._cache = OrderedDict()
         self._waiting = self._following = False
         self.frames = 0
         width, height = (round(side * base.DPI) for side in view.size)
@@ -59,6 +59,10 @@ class Explorer(ipywidgets.VBox):
     def values(self):
         """The values of all controls."""
         return {control.name: _value(control, self.controls[control.name]) for control in self.view.controls}
+
+    @property
+    def _cached_bytes(self):
+        return sum(len(picture) for picture, _ in self._cache.values())
 
     def _changed(self, name):
         if self._following:
@@ -101,9 +105,8 @@ class Explorer(ipywidgets.VBox):
         sentence = self._drawn.update(**values)
         picture = frames.png(self._layers.frame())
         self._cache[key] = picture, sentence
-        self._cached_bytes += len(picture)
         while self._cached_bytes > CACHE_BYTES:
-            self._cached_bytes -= len(self._cache.popitem(last=False)[1][0])
+            self._cache.popitem(last=False)
         return picture, sentence
 
     def still(self):

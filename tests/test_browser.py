@@ -62,8 +62,9 @@ KERNEL_READY = """async () => {
     await notebook.sessionContext.session.kernel.info;
 }"""
 
-ASK_KERNEL = """async code => {
-    const kernel = jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+ASK_KERNEL = """async ([id, code]) => {
+    const notebook = [...jupyterapp.shell.widgets("main")].find(widget => widget.id === id);
+    const kernel = notebook.sessionContext.session.kernel;
     const future = kernel.requestExecute({code, store_history: false, silent: false});
     let text = "";
     future.onIOPub = message => {
@@ -140,6 +141,7 @@ class Chapter:
         wait_for_jupyter(page)
         wait_until(lambda: page.evaluate("() => !!jupyterapp.shell.currentWidget?.sessionContext"), "no notebook opened")
         page.evaluate(KERNEL_READY)
+        self.id = page.evaluate("() => jupyterapp.shell.currentWidget.id")
         self.ran_well = page.evaluate("() => jupyterapp.commands.execute('notebook:run-all-cells')")
         described = json.loads(self.ask(NAME_EXPLORERS))
         self.explorers = [LiveExplorer(self, number, **words) for number, words in enumerate(described)]
@@ -147,8 +149,8 @@ class Chapter:
             explorer.element.wait_for(state="attached", timeout=1000 * PATIENCE)
 
     def ask(self, code):
-        """What `code` prints in the kernel of the chapter."""
-        return self.page.evaluate(ASK_KERNEL, code)
+        """What `code` prints in the kernel of the chapter, whichever tab is in front."""
+        return self.page.evaluate(ASK_KERNEL, [self.id, code])
 
 
 class LiveExplorer:
@@ -172,6 +174,14 @@ class LiveExplorer:
     def pixels(self):
         """The picture as it is on the screen."""
         return self.image.screenshot()
+
+    def watch_layout(self):
+        """From now on the page notes where everything stands, in every frame."""
+        self.element.evaluate(WATCH_LAYOUT)
+
+    def layouts_seen(self):
+        """The different layouts since `watch_layout`; one if nothing has moved."""
+        return self.page.evaluate("() => [...window.layoutSeen]")
 
     def settled(self):
         """What the page shows and the values behind it, once it is exactly the state that the kernel holds."""
@@ -284,7 +294,7 @@ def test_every_slider_moves_the_picture_by_keyboard(chapter):
 def test_a_fast_drag_ends_in_the_state_shown_and_moves_nothing_else(chapter):
     for explorer in chapter.explorers:
         before = explorer.settled()
-        explorer.element.evaluate(WATCH_LAYOUT)
+        explorer.watch_layout()
         for name in explorer.sliders:
             drag(explorer, name)
             after = explorer.settled()
@@ -292,7 +302,7 @@ def test_a_fast_drag_ends_in_the_state_shown_and_moves_nothing_else(chapter):
             for what in ("sentence", "picture"):
                 assert after[what] != before[what], f"{explorer.title}: dragging {name} changes no {what}"
             before = after
-        layouts = explorer.page.evaluate("() => [...window.layoutSeen]")
+        layouts = explorer.layouts_seen()
         assert len(layouts) == 1, f"{explorer.title}: things move while sliders are dragged: {layouts}"
 
 

@@ -31,23 +31,26 @@ def new_figure():
     return figure
 
 
-@pytest.mark.parametrize("library", ["zlib", "isal"])
+@pytest.fixture(params=["zlib", "isal"])
+def library(request, monkeypatch):
+    """The pictures are packed by this library."""
+    isal_zlib = pytest.importorskip("isal.isal_zlib") if request.param == "isal" else None
+    monkeypatch.setattr(frames, "isal_zlib", isal_zlib)
+
+
+@pytest.mark.usefixtures("library")
 @pytest.mark.parametrize("level", [1, 3, 9])
 @pytest.mark.parametrize("shape", [(1, 1), (7, 3), (100, 257)])
-def test_png_is_lossless_with_either_library(shape, level, library, monkeypatch):
-    isal_zlib = pytest.importorskip("isal.isal_zlib") if library == "isal" else None
-    monkeypatch.setattr(frames, "isal_zlib", isal_zlib)
+def test_png_is_lossless_with_either_library(shape, level):
     pixels = np.random.default_rng(0).integers(0, 256, (*shape, 4)).astype(np.uint8)
     read = Image.open(io.BytesIO(frames.png(pixels, level)))
     assert read.mode == "RGBA" and np.array_equal(np.asarray(read), pixels)
 
 
-@pytest.mark.parametrize("library", ["zlib", "isal"])
+@pytest.mark.usefixtures("library")
 @pytest.mark.parametrize("length", [1, 2, 3, 65_521, 1_000_001])
 @pytest.mark.parametrize("filling", ["zeros", "ones", "noise"])
-def test_the_two_halves_make_one_zlib_stream_with_its_check(length, filling, library, monkeypatch):
-    isal_zlib = pytest.importorskip("isal.isal_zlib") if library == "isal" else None
-    monkeypatch.setattr(frames, "isal_zlib", isal_zlib)
+def test_the_two_halves_make_one_zlib_stream_with_its_check(length, filling):
     noise = np.random.default_rng(1).integers(0, 256, length)
     data = {"zeros": 0 * noise, "ones": 0 * noise + 255, "noise": noise}[filling].astype(np.uint8)
     assert zlib.decompress(frames._deflate(data, 3)) == data.tobytes()   # raises where the check is wrong

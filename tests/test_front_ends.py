@@ -12,17 +12,7 @@ import nbformat
 import pytest
 from playwright.sync_api import sync_playwright
 from static_pages import SAMPLE
-from test_browser import (
-    ASK_KERNEL,
-    NOTEBOOKS,
-    OPEN,
-    PATIENCE,
-    WATCH_LAYOUT,
-    Chapter,
-    drag,
-    wait_for_jupyter,
-    wait_until,
-)
+from test_browser import NOTEBOOKS, OPEN, PATIENCE, Chapter, drag, wait_for_jupyter, wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -192,11 +182,11 @@ def test_at_any_width_a_longer_sentence_moves_nothing(width, lab, opened):
     chapter = opened("small")
     for explorer in chapter.explorers:
         explorer.settled()
-        explorer.element.evaluate(WATCH_LAYOUT)
+        explorer.watch_layout()
         for name in explorer.sliders:
             drag(explorer, name)
             explorer.settled()
-        layouts = chapter.page.evaluate("() => [...window.layoutSeen]")
+        layouts = explorer.layouts_seen()
         assert len(layouts) == 1, f"{explorer.title}: things move at a width of {width}: {layouts}"
 
 
@@ -295,17 +285,15 @@ def test_behind_another_tab_many_changes_make_one_picture_which_is_there_when_th
     page, explorer = chapter.page, chapter.explorers[0]
     before = explorer.settled()
     name = explorer.sliders[0]
-    page.evaluate("() => { window.first = jupyterapp.shell.currentWidget; }")
     page.evaluate(OPEN, ["other.ipynb", False])
     assert not explorer.image.is_visible()
-    ask = ASK_KERNEL.replace("jupyterapp.shell.currentWidget", "window.first")
-    page.evaluate(ask, f"""
+    chapter.ask(f"""
 slider, frames = page_explorers[0].controls[{name!r}], page_explorers[0].frames
 for value in [*range(slider.min, slider.max)] * 3:
     slider.value = value
 """)
-    assert page.evaluate(ask, "print(page_explorers[0].frames - frames)") == "1\n"
-    page.evaluate("() => jupyterapp.shell.activateById(window.first.id)")
+    assert chapter.ask("print(page_explorers[0].frames - frames)") == "1\n"
+    page.evaluate("id => jupyterapp.shell.activateById(id)", chapter.id)
     after = explorer.settled()
     assert explorer.image.is_visible()
     assert after["sentence"] != before["sentence"] and after["picture"] != before["picture"]

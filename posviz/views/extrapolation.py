@@ -445,7 +445,7 @@ class _Letters(PathCollection):
 
     def show(self, letters, x, y):
         """Letters in their places, fractions of the axes; smaller where they would touch."""
-        room = self.axes.bbox.width / self.figure.bbox.width * self.figure.get_size_inches()[0] * 72 / max(len(letters), 1)
+        room = 72 / self.figure.dpi * self.axes.bbox.width / max(len(letters), 1)     # points for each letter
         self.set_paths([_outline(letter) for letter in letters])
         self.set_offsets(np.column_stack([x, y]))
         self.set_sizes([min(style.font_size(), 1.25 * room) ** 2], self.figure.dpi)   # as tall as its row at most
