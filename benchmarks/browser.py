@@ -145,8 +145,12 @@ def measure(context, url, name, options):
     dragged = [drag(page) for _ in range(options.drags)]
     page.evaluate("async () => await jupyterapp.shell.currentWidget.sessionContext.shutdown()")
     page.close()
-    return (statistics.median(pressed), sorted(pressed)[int(0.95 * (len(pressed) - 1))],
-            statistics.median(rate for rate, _ in dragged), max(tail for _, tail in dragged))
+    return (
+        statistics.median(pressed),
+        sorted(pressed)[int(0.95 * (len(pressed) - 1))],
+        statistics.median(rate for rate, _ in dragged),
+        max(tail for _, tail in dragged),
+    )
 
 
 def main():
@@ -157,18 +161,23 @@ def main():
     cases = [("label", FIGURES[0])] + [(how, figure) for figure in FIGURES for how in ("interact", "ipympl", "posviz")]
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
         for how, figure in cases:
-            notebook = nbformat.v4.new_notebook(cells=[
-                nbformat.v4.new_code_cell(SETUP.replace("NAME", figure)), nbformat.v4.new_code_cell(CELLS[how])])
+            notebook = nbformat.v4.new_notebook(
+                cells=[nbformat.v4.new_code_cell(SETUP.replace("NAME", figure)), nbformat.v4.new_code_cell(CELLS[how])]
+            )
             notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
             nbformat.write(notebook, f"{folder}/{how}_{figure}.ipynb")
-        print(f"{'figure':8} {'shown by':10} {'key to pixels p50/p95 ms':>25} {'drag frames/s':>14} {'last state ms':>14}")
+        print(
+            f"{'figure':8} {'shown by':10} {'key to pixels p50/p95 ms':>25} {'drag frames/s':>14} {'last state ms':>14}"
+        )
         with browser.server(folder, Path(home)) as url, sync_playwright() as play:
             chromium = play.chromium.launch(executable_path=browser.chromium(), args=browser.FLAGS)
             context = chromium.new_context(viewport={"width": 1400, "height": 1000})
             for how, figure in cases:
                 p50, p95, rate, tail = measure(context, url, f"{how}_{figure}", options)
-                print(f"{'' if how == 'label' else figure:8} {how:10} {p50:16.0f} /{p95:7.0f} {rate:14.1f} {tail:14.0f}",
-                      flush=True)
+                print(
+                    f"{'' if how == 'label' else figure:8} {how:10} {p50:16.0f} /{p95:7.0f} {rate:14.1f} {tail:14.0f}",
+                    flush=True,
+                )
             chromium.close()
 
 

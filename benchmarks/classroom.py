@@ -32,7 +32,7 @@ import psutil
 from jupyter_client import AsyncKernelManager
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
-PATIENCE = 600   # seconds for one cell, one step
+PATIENCE = 600  # seconds for one cell, one step
 
 # Runs in the kernel after the chapter: the first slider of every live picture and where it can go.
 SLIDERS = """
@@ -62,8 +62,9 @@ class Student:
         """Run the chapter, move the sliders, say how much memory that took, wait for the others, leave."""
         self.started = time.perf_counter()
         manager = AsyncKernelManager(kernel_name="python3")
-        await manager.start_kernel(cwd=str(NOTEBOOKS), env=os.environ | {"OMP_NUM_THREADS": "1"},
-                                   stderr=subprocess.DEVNULL)   # a note about encryption from each of them
+        await manager.start_kernel(
+            cwd=str(NOTEBOOKS), env=os.environ | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL
+        )  # a note about encryption from each of them
         self.client = manager.client()
         self.client.start_channels()
         try:
@@ -72,11 +73,11 @@ class Student:
                 await self.run(cell)
             self.chapter = time.perf_counter() - self.started
             for picture in json.loads(await self.run(SLIDERS)):
-                for value in picture["values"][:self.moves]:   # each once: a state seen before comes from a cache
+                for value in picture["values"][: self.moves]:  # each once: a state seen before comes from a cache
                     await self.step(picture, value)
                     await asyncio.sleep(self.pause)
             self.memory = memory(manager.provisioner.process.pid)
-            await all_done.wait()   # the others still share the machine
+            await all_done.wait()  # the others still share the machine
         except Exception as problem:
             self.failures.append(f"{type(problem).__name__}: {problem}")
             all_done.abort()
@@ -158,13 +159,18 @@ def main():
     parser.add_argument("--torch", action="store_true", help="let the kernels import torch")
     options = parser.parse_args()
     notebook = json.loads((NOTEBOOKS / f"{options.chapter}.ipynb").read_text(encoding="utf-8"))
-    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"
-             and (options.torch or "gpu" not in cell["metadata"].get("tags", []))]
+    cells = [
+        "".join(cell["source"])
+        for cell in notebook["cells"]
+        if cell["cell_type"] == "code" and (options.torch or "gpu" not in cell["metadata"].get("tags", []))
+    ]
     if not options.torch:
         cells.insert(0, 'import sys; sys.modules["torch"] = None   # an import of it now fails')
     torch = "with" if options.torch else "without"
-    print(f"{options.chapter}, {torch} torch, {os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, "
-          f"{options.moves} steps a slider, {options.pause} s between steps, load before {os.getloadavg()[0]:.1f}")
+    print(
+        f"{options.chapter}, {torch} torch, {os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, "
+        f"{options.moves} steps a slider, {options.pause} s between steps, load before {os.getloadavg()[0]:.1f}"
+    )
     print(" N | memory MB (median, most) | first picture s | chapter s | slider ms (median, 95 %) | steps | failures")
     failed = False
     for number in options.students:
@@ -178,10 +184,13 @@ def main():
             print("\n".join(failures[:5]), file=sys.stderr)
             failed = True
         if used and first and steps:
-            print(f"{number:2} | {statistics.median(used):.0f}, {max(used):.0f} | {statistics.median(first):.1f}, "
-                  f"{max(first):.1f} | {max(chapter):.1f} | "
-                  f"{statistics.median(steps):.0f}, {steps[int(0.95 * (len(steps) - 1))]:.0f} | {len(steps)} | "
-                  f"{len(failures)}", flush=True)
+            print(
+                f"{number:2} | {statistics.median(used):.0f}, {max(used):.0f} | {statistics.median(first):.1f}, "
+                f"{max(first):.1f} | {max(chapter):.1f} | "
+                f"{statistics.median(steps):.0f}, {steps[int(0.95 * (len(steps) - 1))]:.0f} | {len(steps)} | "
+                f"{len(failures)}",
+                flush=True,
+            )
     sys.exit(failed)
 
 

@@ -18,8 +18,17 @@ class Circle(View):
         left.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), aspect="equal", xlabel="x", ylabel="y", title="pairs")
         left.grid(True, alpha=0.3)
         zeros = np.zeros(8)
-        self.arrows = left.quiver(zeros, zeros, zeros + 1, zeros, color=[f"C{k}" for k in range(8)], angles="xy",
-                                  scale_units="xy", scale=1, width=0.012)
+        self.arrows = left.quiver(
+            zeros,
+            zeros,
+            zeros + 1,
+            zeros,
+            color=[f"C{k}" for k in range(8)],
+            angles="xy",
+            scale_units="xy",
+            scale=1,
+            width=0.012,
+        )
         (self.curve,) = right.plot(np.arange(256), np.zeros(256))
         (self.dot,) = right.plot([0], [0], "o")
         right.set(xlim=(0, 255), ylim=(-1.1, 1.1), xlabel="distance", ylabel="score", title="score")
@@ -65,8 +74,9 @@ class Heat64(View):
         axes = figure.subplots()
         place = np.arange(self.size_of)
         self.distance = np.abs(np.subtract.outer(place, place)).astype(float)
-        self.image = axes.imshow(-self.distance, vmin=-self.size_of / 4, vmax=0, cmap="viridis", aspect="auto",
-                                 interpolation="nearest")
+        self.image = axes.imshow(
+            -self.distance, vmin=-self.size_of / 4, vmax=0, cmap="viridis", aspect="auto", interpolation="nearest"
+        )
         figure.colorbar(self.image, ax=axes)
         axes.set(xlabel="key", ylabel="query", title="bias")
 

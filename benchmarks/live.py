@@ -22,7 +22,6 @@ from IPython.core.displaypub import CapturingDisplayPublisher  # noqa: E402
 from IPython.core.interactiveshell import InteractiveShell  # noqa: E402
 
 
-
 class Publisher(CapturingDisplayPublisher):
     """Keeps what would be sent to the browser; clearing an output prints nothing here."""
 
@@ -68,29 +67,33 @@ def places(control, count):
 def milliseconds(slider, values, before=lambda: None):
     """Times of the messages that move `slider`, as the kernel receives them, and the largest PNG that one displayed."""
     taken, largest = [], 0
-    trait = "index" if hasattr(slider, "index") else "value"   # a choice sends the number of its option
+    trait = "index" if hasattr(slider, "index") else "value"  # a choice sends the number of its option
     for value in values:
         if value == getattr(slider, trait):
             continue
         before()
-        message = {"content": {"data": {"method": "update", "state": {trait: value}, "buffer_paths": []}}, "buffers": []}
+        message = {
+            "content": {"data": {"method": "update", "state": {trait: value}, "buffer_paths": []}},
+            "buffers": [],
+        }
         start = time.perf_counter()
         slider._handle_msg(message)
         taken.append(1e3 * (time.perf_counter() - start))
         for output in shell.display_pub.outputs:
             largest = max(largest, len(output["data"].get("image/png", "")))
         shell.display_pub.outputs.clear()
-    return taken[3:], largest   # the first ones fill caches of fonts and paths
+    return taken[3:], largest  # the first ones fill caches of fonts and paths
 
 
 def new_slider(control):
     """A fresh widget of the control's kind."""
     from posviz.explorer import _widget
+
     return _widget(control, control.default)
 
 
 def time_interact(view, control, values):
-    plt.switch_backend("module://matplotlib_inline.backend_inline")   # importing ipympl changes it
+    plt.switch_backend("module://matplotlib_inline.backend_inline")  # importing ipympl changes it
     others = view.values()
 
     def show(**moved):
@@ -132,6 +135,7 @@ def time_persistent(view, control, values):
 def time_ipympl(view, control, values):
     from ipympl.backend_nbagg import Canvas, FigureManager
     from matplotlib.figure import Figure
+
     others = view.values()
     figure = Figure(figsize=view.size, dpi=base.DPI)
     canvas = Canvas(figure)
@@ -190,12 +194,15 @@ def middle_and_late(taken):
 def resident():
     """Resident memory of this process, in bytes."""
     import psutil
+
     return psutil.Process().memory_info().rss
 
 
 def time_every_control():
     """p50, p95 and the slowest change of each control of each view; and how much 2,000 changes leave in memory."""
-    print(f"{'view':22} {'control':14} {'p50':>6} {'p95':>6} {'worst ms':>9} {'largest kB':>11} {'2,000 changes, MB':>18}")
+    print(
+        f"{'view':22} {'control':14} {'p50':>6} {'p95':>6} {'worst ms':>9} {'largest kB':>11} {'2,000 changes, MB':>18}"
+    )
     for kind in views.all_views():
         explorer = kind().explorer()
         rows = []
@@ -209,7 +216,9 @@ def time_every_control():
         grown = (resident() - start) / 1e6
         for number, (name, middle, late, worst, size) in enumerate(rows):
             tail = f"{grown:18.1f}" if number == len(rows) - 1 else ""
-            print(f"{kind.__name__:22} {name:14} {middle:6.1f} {late:6.1f} {worst:9.1f} {size:11.0f} {tail}", flush=True)
+            print(
+                f"{kind.__name__:22} {name:14} {middle:6.1f} {late:6.1f} {worst:9.1f} {size:11.0f} {tail}", flush=True
+            )
         explorer.close()
 
 
@@ -222,12 +231,17 @@ def main():
     if options.controls:
         return time_every_control()
     kinds = REFERENCES + ([] if options.references else views.all_views())
-    print(f"{'figure':26} {'moves':14} " + " ".join(f"{name:>16}" for name in ALTERNATIVES)
-          + f" {'largest kB':>15}   posviz is faster by")
+    print(
+        f"{'figure':26} {'moves':14} "
+        + " ".join(f"{name:>16}" for name in ALTERNATIVES)
+        + f" {'largest kB':>15}   posviz is faster by"
+    )
     print(f"{'':41} " + " ".join(f"{'p50 / p95 ms':>16}" for _ in ALTERNATIVES) + f" {'interact/posviz':>15}")
     for kind in kinds:
         view = kind()
-        control = min(view.controls, key=lambda c: isinstance(c, (base.Choice, base.Toggle, base.Text)))   # a slider first
+        control = min(
+            view.controls, key=lambda c: isinstance(c, (base.Choice, base.Toggle, base.Text))
+        )  # a slider first
         row, payload = {}, {}
         for name in ALTERNATIVES:
             count = options.frames if name in ("posviz", "ipympl") else max(10, options.frames // 4)
@@ -235,7 +249,7 @@ def main():
             row[name] = middle_and_late(taken)
         times = " ".join(f"{p50:8.1f} /{p95:6.1f}" for p50, p95 in row.values())
         ratios = ", ".join(f"{name} {row[name][0] / row['posviz'][0]:.0f}×" for name in ALTERNATIVES[:3])
-        sent = f"{payload['interact'] / 1e3:7.0f}/{payload['posviz'] / 1e3:<7.0f}"   # base64 text against bytes
+        sent = f"{payload['interact'] / 1e3:7.0f}/{payload['posviz'] / 1e3:<7.0f}"  # base64 text against bytes
         print(f"{kind.__name__:26} {control.name:14} {times} {sent}   {ratios}", flush=True)
 
 

@@ -31,17 +31,23 @@ def show(rows):
     """The table of one length."""
     first = rows[0]
     copies = {row["variant"]: row["milliseconds"] for row in rows if not row["layout"]}
-    print(f"\n{first['dtype']}, {first['passes']}, {first['length']:,} positions, {first['heads']} + {first['key_heads']} heads"
-          f" of {first['dim']}: {first['bytes'] / 2**20:,.0f} MiB must move; "
-          + ", ".join(f"{name} {took:.2f} ms" for name, took in copies.items()))
-    print(f"{'variant':34} {'layout':12} {'ms':>9} {'GB/s':>7} {'copy new':>9} {'copy over':>9} {'ratio':>6} {'peak MiB':>9} {'error':>8}")
+    print(
+        f"\n{first['dtype']}, {first['passes']}, {first['length']:,} positions, {first['heads']} + {first['key_heads']} heads"
+        f" of {first['dim']}: {first['bytes'] / 2**20:,.0f} MiB must move; "
+        + ", ".join(f"{name} {took:.2f} ms" for name, took in copies.items())
+    )
+    print(
+        f"{'variant':34} {'layout':12} {'ms':>9} {'GB/s':>7} {'copy new':>9} {'copy over':>9} {'ratio':>6} {'peak MiB':>9} {'error':>8}"
+    )
     for row in rows:
         if row["layout"]:
             peak = "" if row["peak_bytes"] is None else f"{row['peak_bytes'] / 2**20:,.0f}"
             ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}"
-            print(f"{row['variant']:34} {row['layout']:12} {row['milliseconds']:9.2f} {row['bytes_per_second'] / 1e9:7.1f} "
-                  f"{row['share_of_copy_new']:9.0%} {row['share_of_copy_over']:9.0%} {ratio:>6} {peak:>9} {row['error']:8.1e}",
-                  flush=True)
+            print(
+                f"{row['variant']:34} {row['layout']:12} {row['milliseconds']:9.2f} {row['bytes_per_second'] / 1e9:7.1f} "
+                f"{row['share_of_copy_new']:9.0%} {row['share_of_copy_over']:9.0%} {ratio:>6} {peak:>9} {row['error']:8.1e}",
+                flush=True,
+            )
 
 
 def growth(rows, dtype, passes):
@@ -50,8 +56,11 @@ def growth(rows, dtype, passes):
     lengths = sorted({row["length"] for row in rows})
     print(f"\nns a position, {dtype}, {passes}" + "".join(f"{length:>12,}" for length in lengths))
     for name, layout in dict.fromkeys((row["variant"], row["layout"]) for row in rows):
-        cells = {row["length"]: row["milliseconds"] * 1e6 / row["length"] for row in rows
-                 if (row["variant"], row["layout"]) == (name, layout)}
+        cells = {
+            row["length"]: row["milliseconds"] * 1e6 / row["length"]
+            for row in rows
+            if (row["variant"], row["layout"]) == (name, layout)
+        }
         print(f"{name:34} {layout:12}" + "".join(f"{cells[length]:12,.0f}" for length in lengths))
 
 
@@ -73,31 +82,49 @@ def verdict(rows):
 def lowest(name, layout, rows):
     if rows:
         row = min(rows, key=lambda row: row["ratio"])
-        print(f"{name:36} {layout:12} {row['ratio']:6.2f}   {row['length']:,} positions, {row['dtype']}, {row['passes']}")
+        print(
+            f"{name:36} {layout:12} {row['ratio']:6.2f}   {row['length']:,} positions, {row['dtype']}, {row['passes']}"
+        )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--device", default=bench.best_device(), choices=("cpu", "cuda", "mps"))
     parser.add_argument("--lengths", type=int, nargs="+", default=[2**10, 2**12, 2**15, 2**17])
-    parser.add_argument("--dtypes", nargs="+", default=["float32", "bfloat16"], choices=("float32", "bfloat16", "float16"))
+    parser.add_argument(
+        "--dtypes", nargs="+", default=["float32", "bfloat16"], choices=("float32", "bfloat16", "float16")
+    )
     parser.add_argument("--seconds", type=float, default=10.0, help="for each length, after the fewest rounds")
-    parser.add_argument("--json", help="also write the rows, with device, driver, versions, date and command, to this file")
+    parser.add_argument(
+        "--json", help="also write the rows, with device, driver, versions, date and command, to this file"
+    )
     options = parser.parse_args()
-    torch._dynamo.config.recompile_limit = 64    # one compilation for each dtype, layout, pass and head count
+    torch._dynamo.config.recompile_limit = 64  # one compilation for each dtype, layout, pass and head count
     chosen, notes = bench.variants(options.device)
-    about = {**bench.machine(options.device), "gpu": options.device != "cpu",
-             "command": shlex.join(["python", "benchmarks/rope.py", *sys.argv[1:]])}
+    about = {
+        **bench.machine(options.device),
+        "gpu": options.device != "cpu",
+        "command": shlex.join(["python", "benchmarks/rope.py", *sys.argv[1:]]),
+    }
     print("; ".join(f"{key} {value}" for key, value in about.items() if key != "gpu"))
-    print("6 operations and 4 numbers a pair: 0.375 operations a byte in float32, 0.75 in 16 bits. Memory sets the floor.")
+    print(
+        "6 operations and 4 numbers a pair: 0.375 operations a byte in float32, 0.75 in 16 bits. Memory sets the floor."
+    )
     print(*notes, sep="\n")
     rows = []
     parts = [(dtype, passes) for dtype in options.dtypes for passes in (bench.FORWARD, bench.BACKWARD)]
     done = itertools.count(1)
     with Progress("measuring RoPE", len(parts) * len(options.lengths)) as bar:
         for dtype, passes in parts:
-            found, said = bench.measure(options.device, dtype, options.lengths, chosen, passes, seconds=options.seconds,
-                                        say=lambda note: bar.update(next(done), note))
+            found, said = bench.measure(
+                options.device,
+                dtype,
+                options.lengths,
+                chosen,
+                passes,
+                seconds=options.seconds,
+                say=lambda note: bar.update(next(done), note),
+            )
             rows, notes = rows + found, notes + said
             for length in sorted({row["length"] for row in found}):
                 show([row for row in found if row["length"] == length])

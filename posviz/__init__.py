@@ -3,7 +3,9 @@
 from .absolute import sinusoidal, wavelengths
 from .attention import attention_entropy, attention_weights, softmax
 from .bias import alibi_bias, alibi_slopes, kerple_log_bias, kerple_power_bias, sandwich_bias
-from .extension import (
+from .relative import deberta_index, deberta_terms, log_bucket, relative_shift, t5_bucket, transformer_xl_terms
+from .rope import rope, rope_frequencies, rope_matrix, xpos_scale
+from .scaling import (
     dynamic_ntk_base,
     llama3_frequencies,
     log_n_factor,
@@ -12,8 +14,6 @@ from .extension import (
     yarn_attention_factor,
     yarn_frequencies,
 )
-from .relative import deberta_index, deberta_terms, log_bucket, relative_shift, t5_bucket, transformer_xl_terms
-from .rope import rope, rope_frequencies, rope_matrix, xpos_scale
 
 __all__ = [
     "alibi_bias",

@@ -1,7 +1,7 @@
 """What RoPE costs: the bytes that must move, the time they take, and how near each way of writing it comes to a copy.
 
-    rows, notes = measure("cpu", "float32", [1024, 4096], variants("cpu")[0])
-    rope_at_scale()                       # the optional cell of chapter 5
+rows, notes = measure("cpu", "float32", [1024, 4096], variants("cpu")[0])
+rope_at_scale()                       # the optional cell of chapter 5
 """
 
 import contextlib
@@ -14,21 +14,21 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Callable
 
 import numpy as np
 import torch
 
 from posviz import rope_frequencies, rope_torch, style
 from posviz.lab.progress import Progress
+from posviz.live import Choice, Steps, View
 from posviz.rope import rotate_pairs, rotation_table
-from posviz.views.base import Choice, Steps, View
 
-BATCH, HEADS, KEY_HEADS, DIM = 1, 32, 8, 128        # one layer of LLaMA-3-8B, one text
-CACHED = 2**27                                      # inputs that rotate fill more than any cache of today
-LAST = 10**6                                        # the positions measured are the ones just before this
+BATCH, HEADS, KEY_HEADS, DIM = 1, 32, 8, 128  # one layer of LLaMA-3-8B, one text
+CACHED = 2**27  # inputs that rotate fill more than any cache of today
+LAST = 10**6  # the positions measured are the ones just before this
 RECORDED = Path(__file__).with_name("bench_recorded.json")
 FORWARD, BACKWARD = "forward", "forward and backward"
 
@@ -46,8 +46,8 @@ class Variant:
     prepare: Callable
     rotate: Callable
     ours: bool = False
-    kind: str = "torch"          # ratios are taken among variants of one kind and layout
-    in_place: bool = False       # the result takes the place of q and k
+    kind: str = "torch"  # ratios are taken among variants of one kind and layout
+    in_place: bool = False  # the result takes the place of q and k
     backward: bool = True
     dtypes: tuple = ("float32", "bfloat16", "float16")
     moves: int = None
@@ -96,16 +96,31 @@ def _eager(layout, in_place=False):
     def prepare(cos, sin, dtype):
         return rope_torch.table(cos, sin, layout) if cos.device.type == "cpu" else (cos, sin)
 
-    return Variant("posviz" + ", in place" * in_place, layout, prepare, rotate, ours=True, in_place=in_place,
-                   backward=not in_place, moves=2)
+    return Variant(
+        "posviz" + ", in place" * in_place,
+        layout,
+        prepare,
+        rotate,
+        ours=True,
+        in_place=in_place,
+        backward=not in_place,
+        moves=2,
+    )
 
 
 def _fused(layout, in_place):
     from posviz import rope_triton
 
-    return Variant("posviz, fused kernel" + ", in place" * in_place, layout, lambda cos, sin, dtype: (cos, sin),
-                   lambda q, k, table: [rope_triton.rotate_pairs(x, *table, layout, in_place) for x in (q, k)],
-                   ours=True, in_place=in_place, backward=not in_place, moves=2)
+    return Variant(
+        "posviz, fused kernel" + ", in place" * in_place,
+        layout,
+        lambda cos, sin, dtype: (cos, sin),
+        lambda q, k, table: [rope_triton.rotate_pairs(x, *table, layout, in_place) for x in (q, k)],
+        ours=True,
+        in_place=in_place,
+        backward=not in_place,
+        moves=2,
+    )
 
 
 def _compiled(device):
@@ -115,27 +130,51 @@ def _compiled(device):
         x = torch.ones(1, 2, 4, 8, device=device)
         with torch.no_grad():
             function(x, x[0, 0, :, :4], x[0, 0, :, :4])
-    except Exception as error:   # torch.compile names a missing compiler in many ways
+    except Exception as error:  # torch.compile names a missing compiler in many ways
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         return [], f"torch.compile is left out: it does not work here ({reason})."
-    return [Variant("posviz, torch.compile", layout, lambda cos, sin, dtype: (cos, sin),
-                    lambda q, k, table, layout=layout: [function(x, *table, layout) for x in (q, k)], ours=True, moves=2)
-            for layout in ("half", "interleaved")], None
+    return [
+        Variant(
+            "posviz, torch.compile",
+            layout,
+            lambda cos, sin, dtype: (cos, sin),
+            lambda q, k, table, layout=layout: [function(x, *table, layout) for x in (q, k)],
+            ours=True,
+            moves=2,
+        )
+        for layout in ("half", "interleaved")
+    ], None
 
 
 def _numpy():
     def swap(x):
-        return np.concatenate([-x[..., x.shape[-1] // 2:], x[..., : x.shape[-1] // 2]], axis=-1)
+        return np.concatenate([-x[..., x.shape[-1] // 2 :], x[..., : x.shape[-1] // 2]], axis=-1)
 
     def ours(layout):
-        return Variant("posviz, NumPy", layout, lambda cos, sin, dtype: (cos.numpy(), sin.numpy()),
-                       lambda q, k, table: [rotate_pairs(x.numpy(), *table, layout) for x in (q, k)],
-                       ours=True, kind="NumPy", backward=False, dtypes=("float32",))
+        return Variant(
+            "posviz, NumPy",
+            layout,
+            lambda cos, sin, dtype: (cos.numpy(), sin.numpy()),
+            lambda q, k, table: [rotate_pairs(x.numpy(), *table, layout) for x in (q, k)],
+            ours=True,
+            kind="NumPy",
+            backward=False,
+            dtypes=("float32",),
+        )
 
-    return [ours("half"), ours("interleaved"),
-            Variant("textbook, NumPy", "half", lambda cos, sin, dtype: [t.numpy() for t in _doubled(cos, sin, dtype)],
-                    lambda q, k, table: [x * table[0] + swap(x) * table[1] for x in (q.numpy(), k.numpy())],
-                    kind="NumPy", backward=False, dtypes=("float32",))]
+    return [
+        ours("half"),
+        ours("interleaved"),
+        Variant(
+            "textbook, NumPy",
+            "half",
+            lambda cos, sin, dtype: [t.numpy() for t in _doubled(cos, sin, dtype)],
+            lambda q, k, table: [x * table[0] + swap(x) * table[1] for x in (q.numpy(), k.numpy())],
+            kind="NumPy",
+            backward=False,
+            dtypes=("float32",),
+        ),
+    ]
 
 
 def _doubled(cos, sin, dtype):
@@ -155,16 +194,29 @@ def _by_complex_numbers(x, turns):
 
 
 # x·cos: in, out. −x2: half in, half out. cat: in, out. ·sin: in, out. Sum: two in, one out.
-TEXTBOOK = Variant("textbook formula", "half", _doubled, lambda q, k, table: [_textbook(x, *table) for x in (q, k)], moves=10)
-COMPLEX = Variant("complex numbers", "interleaved", lambda cos, sin, dtype: torch.complex(cos, sin),
-                  lambda q, k, turns: [_by_complex_numbers(x, turns) for x in (q, k)], moves=2)
+TEXTBOOK = Variant(
+    "textbook formula", "half", _doubled, lambda q, k, table: [_textbook(x, *table) for x in (q, k)], moves=10
+)
+COMPLEX = Variant(
+    "complex numbers",
+    "interleaved",
+    lambda cos, sin, dtype: torch.complex(cos, sin),
+    lambda q, k, turns: [_by_complex_numbers(x, turns) for x in (q, k)],
+    moves=2,
+)
 
 
 def _transformers():
     from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
-    return [Variant("transformers", "half", lambda cos, sin, dtype: [t[None] for t in _doubled(cos, sin, dtype)],
-                    lambda q, k, table: apply_rotary_pos_emb(q, k, *table))]
+    return [
+        Variant(
+            "transformers",
+            "half",
+            lambda cos, sin, dtype: [t[None] for t in _doubled(cos, sin, dtype)],
+            lambda q, k, table: apply_rotary_pos_emb(q, k, *table),
+        )
+    ]
 
 
 def _rotary_embedding_torch():
@@ -174,27 +226,50 @@ def _rotary_embedding_torch():
         # It takes angles. Given as they are, float32 would lose them at these positions; within one turn it keeps them.
         return torch.atan2(sin.double(), cos.double()).repeat_interleave(2, -1).to(cos.dtype)
 
-    return [Variant("rotary-embedding-torch", "interleaved", angles,
-                    lambda q, k, table: [apply_rotary_emb(table, x) for x in (q, k)])]
+    return [
+        Variant(
+            "rotary-embedding-torch",
+            "interleaved",
+            angles,
+            lambda q, k, table: [apply_rotary_emb(table, x) for x in (q, k)],
+        )
+    ]
 
 
 def _flash_attention():
     from flash_attn.layers.rotary import apply_rotary_emb
 
     def rotate(q, k, table, layout):
-        return [apply_rotary_emb(x.transpose(1, 2), *table, interleaved=layout == "interleaved").transpose(1, 2)
-                for x in (q, k)]
+        return [
+            apply_rotary_emb(x.transpose(1, 2), *table, interleaved=layout == "interleaved").transpose(1, 2)
+            for x in (q, k)
+        ]
 
-    return [Variant("flash-attn", layout, lambda cos, sin, dtype: (cos.to(dtype), sin.to(dtype)),
-                    lambda q, k, table, layout=layout: rotate(q, k, table, layout)) for layout in ("half", "interleaved")]
+    return [
+        Variant(
+            "flash-attn",
+            layout,
+            lambda cos, sin, dtype: (cos.to(dtype), sin.to(dtype)),
+            lambda q, k, table, layout=layout: rotate(q, k, table, layout),
+        )
+        for layout in ("half", "interleaved")
+    ]
 
 
 def _liger():
     from liger_kernel.transformers.rope import liger_rotary_pos_emb
 
     # It writes over q and k where they lie in memory as they do here.
-    return [Variant("Liger", "half", lambda cos, sin, dtype: [t[None] for t in _doubled(cos, sin, dtype)],
-                    lambda q, k, table: liger_rotary_pos_emb(q, k, *table), in_place=True, backward=False)]
+    return [
+        Variant(
+            "Liger",
+            "half",
+            lambda cos, sin, dtype: [t[None] for t in _doubled(cos, sin, dtype)],
+            lambda q, k, table: liger_rotary_pos_emb(q, k, *table),
+            in_place=True,
+            backward=False,
+        )
+    ]
 
 
 @dataclass(frozen=True)
@@ -226,12 +301,15 @@ def error(variant, dtype, device="cpu", length=64):
     before = q.double().cpu().numpy(), k.double().cpu().numpy()
     tables = _tables(variant, positions, dtype, device)
     after = variant.rotate(q, k, tables)
-    return max(_pair_error(x, torch.as_tensor(y).double().cpu().numpy(), positions.numpy(), variant.layout)
-               for x, y in zip(before, after))
+    return max(
+        _pair_error(x, torch.as_tensor(y).double().cpu().numpy(), positions.numpy(), variant.layout)
+        for x, y in zip(before, after)
+    )
 
 
 def _pair_error(x, y, positions, layout):
     """`error` for one tensor, by complex numbers in float64: not the formula that any fast variant uses."""
+
     def pairs(x):
         half = x.shape[-1] // 2
         return x[..., 0::2] + 1j * x[..., 1::2] if layout == "interleaved" else x[..., :half] + 1j * x[..., half:]
@@ -256,7 +334,7 @@ def _inputs(length, dtype, device, sets):
     def tensor(heads):
         if length * heads < 2**12:
             x = torch.randn(BATCH, length, heads, DIM, generator=draw)
-        else:   # a tile of noise, repeated: what the numbers are does not matter for the time
+        else:  # a tile of noise, repeated: what the numbers are does not matter for the time
             x = torch.randn(BATCH, 16, heads, DIM, generator=draw).repeat(1, -(-length // 16), 1, 1)[:, :length]
         return x.to(device=device, dtype=dtype).transpose(1, 2)
 
@@ -291,7 +369,9 @@ def measure(device, dtype, lengths, chosen, passes=FORWARD, rounds=(5, 30), seco
     for variant in chosen:
         errors[variant.name, variant.layout] = found = error(variant, dtype, device)
         if not found <= tolerance(variant, dtype):
-            raise ArithmeticError(f"{variant.name}, {variant.layout}, {dtype}: error {found:.1e} of the length of a pair")
+            raise ArithmeticError(
+                f"{variant.name}, {variant.layout}, {dtype}: error {found:.1e} of the length of a pair"
+            )
     rows, notes, waiting = [], [], sorted(lengths)
     while waiting:
         length = waiting.pop(0)
@@ -303,8 +383,10 @@ def measure(device, dtype, lengths, chosen, passes=FORWARD, rounds=(5, 30), seco
         except MemoryError:
             shorter = length // 2
             waiting = [shorter] if not rows and shorter >= 16 else []
-            notes.append(f"Memory ran out at {length:,} positions ({dtype}, {passes}); "
-                         + (f"{shorter:,} are tried instead." if waiting else "longer texts are left out."))
+            notes.append(
+                f"Memory ran out at {length:,} positions ({dtype}, {passes}); "
+                + (f"{shorter:,} are tried instead." if waiting else "longer texts are left out.")
+            )
     return rows, notes
 
 
@@ -325,9 +407,9 @@ def _measure_length(device, dtype, length, chosen, passes, rounds, seconds, peak
     device, kind = torch.device(device), getattr(torch, dtype)
     size = BATCH * (HEADS + KEY_HEADS) * length * DIM * kind.itemsize
     sets = min(8, max(2, CACHED // size))
-    most = sets + 1 + (3 if passes == FORWARD else 5)     # inputs, the copy's goal, what the textbook formula stores
+    most = sets + 1 + (3 if passes == FORWARD else 5)  # inputs, the copy's goal, what the textbook formula stores
     if device.type == "cpu" and most * size > _free_memory():
-        raise MemoryError    # a full CPU says nothing: the system ends the process
+        raise MemoryError  # a full CPU says nothing: the system ends the process
     inputs = _inputs(length, kind, device, sets)
     positions = torch.arange(LAST - length, LAST)
     runs = {}
@@ -340,7 +422,7 @@ def _measure_length(device, dtype, length, chosen, passes, rounds, seconds, peak
         run(0)
     begin = time.monotonic()
     for number in range(rounds[1]):
-        shuffle(order)   # nobody always finds the memory that the same other has just given back
+        shuffle(order)  # nobody always finds the memory that the same other has just given back
         for variant in order:
             times[variant].append(_timed(runs[variant], number, device))
         if number + 1 >= rounds[0] and time.monotonic() - begin > seconds:
@@ -350,22 +432,36 @@ def _measure_length(device, dtype, length, chosen, passes, rounds, seconds, peak
     rows = []
     for variant in order:
         peers = [took[v] for v in chosen if not v.ours and (v.kind, v.layout) == (variant.kind, variant.layout)]
-        rows.append({
-            "variant": variant.name, "layout": variant.layout, "ours": variant.ours, "dtype": dtype, "passes": passes,
-            "batch": BATCH, "heads": HEADS, "key_heads": KEY_HEADS, "dim": DIM, "length": length,
-            "milliseconds": took[variant] * 1e3, "rounds": len(times[variant]), "bytes": moved,
-            "bytes_per_second": moved / took[variant],
-            "share_of_copy_new": took[COPIES[0]] / took[variant], "share_of_copy_over": took[COPIES[1]] / took[variant],
-            "ratio": min(peers) / took[variant] if peers else None,
-            "peak_bytes": _peak(runs[variant], device) if peak else None, "error": errors.get((variant.name, variant.layout)),
-        })  # fmt: skip
+        rows.append(
+            {
+                "variant": variant.name,
+                "layout": variant.layout,
+                "ours": variant.ours,
+                "dtype": dtype,
+                "passes": passes,
+                "batch": BATCH,
+                "heads": HEADS,
+                "key_heads": KEY_HEADS,
+                "dim": DIM,
+                "length": length,
+                "milliseconds": took[variant] * 1e3,
+                "rounds": len(times[variant]),
+                "bytes": moved,
+                "bytes_per_second": moved / took[variant],
+                "share_of_copy_new": took[COPIES[0]] / took[variant],
+                "share_of_copy_over": took[COPIES[1]] / took[variant],
+                "ratio": min(peers) / took[variant] if peers else None,
+                "peak_bytes": _peak(runs[variant], device) if peak else None,
+                "error": errors.get((variant.name, variant.layout)),
+            }
+        )
     return sorted(rows, key=lambda row: (row["layout"], not row["ours"], row["variant"]))
 
 
 def _run(variant, table, inputs, passes, device):
     """A function of the round's number that does the work once, on that round's inputs."""
     sets = len(inputs)
-    if variant.kind == "copy":   # as many bytes as a rotation must move
+    if variant.kind == "copy":  # as many bytes as a rotation must move
         times = 1 if passes == FORWARD else 2
         goal = [x.clone() for x in inputs[0]] if variant is COPIES[1] else None
 
@@ -374,17 +470,21 @@ def _run(variant, table, inputs, passes, device):
                 q, k = inputs[number % sets]
                 kept = [q.clone(), k.clone()] if goal is None else [goal[0].copy_(q), goal[1].copy_(k)]
             return kept
+
         return copy
     if passes == FORWARD:
+
         @torch.no_grad()
         def forward(number):
             return variant.rotate(*inputs[number % sets], table)
+
         return forward
     leaves = [[x.detach().requires_grad_() for x in pair] for pair in inputs]
 
     def both(number):
         pair = leaves[number % sets]
         return torch.autograd.grad(variant.rotate(*pair, table), pair, inputs[(number + 1) % sets])
+
     return both
 
 
@@ -422,7 +522,7 @@ def _peak(run, device):
         run(0)
         torch.cuda.synchronize()
         return torch.cuda.max_memory_allocated() - before
-    try:   # Linux: writing 5 sets the high-water mark of this process back to what it uses now
+    try:  # Linux: writing 5 sets the high-water mark of this process back to what it uses now
         ctypes.CDLL(None).malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5")
         before = _kibibytes("/proc/self/status", "VmRSS")
@@ -441,7 +541,7 @@ def _kibibytes(file, name):
 
 
 def best_device():
-    """"cuda" (also for ROCm), "mps" or "cpu"."""
+    """ "cuda" (also for ROCm), "mps" or "cpu"."""
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
@@ -455,8 +555,13 @@ def machine(device):
         name, driver = "Apple GPU (MPS)", "of the system"
     else:
         name, driver = f"CPU, {torch.get_num_threads()} threads", "none"
-    return {"device": name, "driver": driver, "torch": torch.__version__, "python": sys.version.split()[0],
-            "date": time.strftime("%Y-%m-%d")}
+    return {
+        "device": name,
+        "driver": driver,
+        "torch": torch.__version__,
+        "python": sys.version.split()[0],
+        "date": time.strftime("%Y-%m-%d"),
+    }
 
 
 def _nvidia_driver():
@@ -483,15 +588,17 @@ def rope_at_scale(device=None):
     """
     device = device or best_device()
     lengths = [2**n for n in (range(7, 11) if device == "cpu" else range(10, 18))]
-    limits = {"rounds": (3, 15), "seconds": 0.1, "peak": False} if device == "cpu" else {"rounds": (5, 50), "seconds": 0.8}
+    limits = (
+        {"rounds": (3, 15), "seconds": 0.1, "peak": False} if device == "cpu" else {"rounds": (5, 50), "seconds": 0.8}
+    )
     ours = [v for v in variants(device, libraries=False)[0] if v.ours and v.layout == "half" and not v.in_place]
     chosen = [replace(ours[-1], name="fused"), TEXTBOOK, COMPLEX]
     rows, notes, done = [], [], itertools.count(1)
     with contextlib.ExitStack() as stack:
         say = None
-        if device != "cpu":   # on a CPU it is over before a bar would show
+        if device != "cpu":  # on a CPU it is over before a bar would show
             bar = stack.enter_context(Progress("measuring RoPE", 2 * len(lengths)))
-            say = lambda note: bar.update(next(done), note)   # noqa: E731
+            say = lambda note: bar.update(next(done), note)  # noqa: E731
         for passes in (FORWARD, BACKWARD):
             more, said = measure(device, "float32", lengths, chosen, passes, say=say, **limits)
             rows, notes = rows + more, notes + said
@@ -510,8 +617,11 @@ class RopeAtScale(View):
     SHOWN = {"fused": 0, "textbook formula": 1, "complex numbers": 2}
 
     def __init__(self, measured, recorded=None):
-        self.sources = {"counted": (None, FORWARD), "measured, forward": (measured, FORWARD),
-                        "measured, with backward": (measured, BACKWARD)}
+        self.sources = {
+            "counted": (None, FORWARD),
+            "measured, forward": (measured, FORWARD),
+            "measured, with backward": (measured, BACKWARD),
+        }
         if recorded is not None:
             self.sources[f"recorded on {recorded['device']}"] = (recorded, FORWARD)
         lengths = [row["length"] for source, _ in self.sources.values() if source for row in source["rows"]]
@@ -523,30 +633,44 @@ class RopeAtScale(View):
 
     def draw(self, figure):
         cost, share = figure.subplots(1, 2)
-        low, high = (2.0 ** (end + nudge) for end, nudge in
-                     zip((self.controls[1].low, self.controls[1].high), (-0.3, 0.3)))
+        low, high = (
+            2.0 ** (end + nudge) for end, nudge in zip((self.controls[1].low, self.controls[1].high), (-0.3, 0.3))
+        )
         lengths = [2**n for n in range(self.controls[1].low, self.controls[1].high + 1)]
         for axes in (cost, share):
             axes.set_xscale("log", base=2)
             axes.set(xlim=(low, high), xlabel="positions in the text")
             axes.set_xticks(lengths, [f"{n // 1024}k" if n >= 1024 else f"{n}" for n in lengths])
-            axes.yaxis.set_label_coords(-0.17, 0.5)      # stays put when tick labels get wider
+            axes.yaxis.set_label_coords(-0.17, 0.5)  # stays put when tick labels get wider
         cost.set_yscale("log")
         share.set(ylim=(0, 1.15), yticks=[0, 0.25, 0.5, 0.75, 1], yticklabels=["0 %", "25 %", "50 %", "75 %", "100 %"])
         share.axhline(1, **style.reference)
         self.here = [axes.axvline(low, **style.reference) for axes in (cost, share)]
-        self.curves = {name: [axes.plot([], [], **style.line(i) | style.marker(i) | {"linestyle": style.line(i)["linestyle"]},
-                                        label=name)[0] for axes in (cost, share)] for name, i in self.SHOWN.items()}
+        self.curves = {
+            name: [
+                axes.plot(
+                    [], [], **style.line(i) | style.marker(i) | {"linestyle": style.line(i)["linestyle"]}, label=name
+                )[0]
+                for axes in (cost, share)
+            ]
+            for name, i in self.SHOWN.items()
+        }
         (self.floor,) = cost.plot([], [], color="#6E6E6E", linewidth=1.5, label="least possible")
-        figure.legend(handles=[pair[0] for pair in self.curves.values()] + [self.floor], loc="outside upper center",
-                      ncols=4, frameon=False)
+        figure.legend(
+            handles=[pair[0] for pair in self.curves.values()] + [self.floor],
+            loc="outside upper center",
+            ncols=4,
+            frameon=False,
+        )
         self.labels = [cost.yaxis.label, share.yaxis.label]
 
     def update(self, show, exponent):
         source, passes = self.sources[show]
         length = 2**exponent
         table = _counted(self.controls[1]) if source is None else _measured(source["rows"], passes)
-        labels = ("MiB moved", "least possible ÷ moved") if source is None else ("milliseconds", "share of a copy's speed")
+        labels = (
+            ("MiB moved", "least possible ÷ moved") if source is None else ("milliseconds", "share of a copy's speed")
+        )
         for label, words in zip(self.labels, labels):
             label.set_text(words)
         for name, curves in self.curves.items():
@@ -561,16 +685,24 @@ class RopeAtScale(View):
         if self.floor.axes.get_ylim() != limits:
             self.floor.axes.set_ylim(limits)
         if source is None:
-            size, fused, textbook = table["floor"][length][0] / 2, table["fused"][length][0], table["textbook formula"][length][0]
-            return (f"At {length:,} positions q and k of one layer hold {size:.0f} MiB. Fused, {fused:.0f} MiB pass between "
-                    f"memory and processor; the textbook formula, with what it stores on the way, moves {textbook:.0f} MiB.")
+            size, fused, textbook = (
+                table["floor"][length][0] / 2,
+                table["fused"][length][0],
+                table["textbook formula"][length][0],
+            )
+            return (
+                f"At {length:,} positions q and k of one layer hold {size:.0f} MiB. Fused, {fused:.0f} MiB pass between "
+                f"memory and processor; the textbook formula, with what it stores on the way, moves {textbook:.0f} MiB."
+            )
         none = "" if len(self.sources) > 3 else " and no figures of one recorded"
         where = "" if source["gpu"] else f"No GPU here{none}: small sizes on the CPU. "
         if length not in table["fused"]:
             return f"{where}{source['device']}: {length:,} positions were not measured. " + " ".join(source["notes"])
         (took, share), (slow, _) = table["fused"][length], table["textbook formula"][length]
-        return (f"{where}{source['device']}: {length:,} positions, {passes}: fused {took:.3g} ms, {slow / took:.1f} times as "
-                f"fast as the textbook formula, at {share:.0%} of a copy's speed.")
+        return (
+            f"{where}{source['device']}: {length:,} positions, {passes}: fused {took:.3g} ms, {slow / took:.1f} times as "
+            f"fast as the textbook formula, at {share:.0%} of a copy's speed."
+        )
 
 
 def _counted(exponents):

@@ -1,6 +1,5 @@
 """Distance penalties that are added to the scaled scores, in place of any embedding (chapters 6 and 7)."""
 
-
 import numpy as np
 
 from ._checks import beside, count, even, is_tensor, namespace, positives, whole_numbers

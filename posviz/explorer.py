@@ -12,7 +12,7 @@ from posviz import frames, style
 from posviz.views import base
 
 CACHE_BYTES = 2_000_000
-LONGEST_SENTENCE = 220   # characters; a test holds every view to it
+LONGEST_SENTENCE = 220  # characters; a test holds every view to it
 
 # The explorers of each notebook cell, so that a cell run again replaces its own instead of adding one.
 _of_cell = {}
@@ -42,7 +42,7 @@ class Explorer(ipywidgets.VBox):
         self.controls = {control.name: _widget(control, values[control.name]) for control in view.controls}
         self.image = ipywidgets.Image(format="png", width=str(width), height=str(height))
         self.image.layout.max_width = "100%"
-        self.image.layout.margin = "2px 0"         # the default has 2px at the sides too, and 100% plus them would scroll
+        self.image.layout.margin = "2px 0"  # the default has 2px at the sides too, and 100% plus them would scroll
         self._text = ipywidgets.HTML()
         self._text.layout.max_width = f"{width}px"
         self._before = values
@@ -122,10 +122,13 @@ class Explorer(ipywidgets.VBox):
             "text/plain": sentence,
             "image/png": base64.b64encode(picture).decode("ascii"),
             "application/vnd.jupyter.widget-view+json": {
-                "version_major": 2, "version_minor": 0, "model_id": self.model_id},
+                "version_major": 2,
+                "version_minor": 0,
+                "model_id": self.model_id,
+            },
         }, {"image/png": {"alt": f"{self.view.title}. {sentence}"}}
 
-    _ipython_display_ = None   # ipywidgets 7 displays by this method, which would leave the still picture out
+    _ipython_display_ = None  # ipywidgets 7 displays by this method, which would leave the still picture out
 
     def close(self):
         """Detach the controls and drop the figure; the picture shown stays."""
@@ -150,9 +153,11 @@ def _close_below(widget):
 def _paragraph(sentence):
     """The sentence, over unseen words as long as the longest sentence allowed: at any width its room never changes."""
     longest = "aeon " * (LONGEST_SENTENCE // 5)
-    return (f'<div style="display:grid;font-size:16px;line-height:1.4;padding:4px 0">'
-            f'<p aria-live="polite" style="grid-area:1/1;margin:0">{html.escape(sentence)}</p>'
-            f'<p aria-hidden="true" style="grid-area:1/1;margin:0;visibility:hidden">{longest}</p></div>')
+    return (
+        f'<div style="display:grid;font-size:16px;line-height:1.4;padding:4px 0">'
+        f'<p aria-live="polite" style="grid-area:1/1;margin:0">{html.escape(sentence)}</p>'
+        f'<p aria-hidden="true" style="grid-area:1/1;margin:0;visibility:hidden">{longest}</p></div>'
+    )
 
 
 def _widget(control, value):
@@ -170,8 +175,15 @@ def _widget(control, value):
         return ipywidgets.Text(value=value, continuous_update=True, layout={"width": "600px"}, **look)
     look["layout"] = {"width": "430px"}
     if isinstance(control, base.PowersOfTen):
-        return ipywidgets.FloatLogSlider(value=value, base=10, min=control.low, max=control.high, step=control.step,
-                                         readout_format=",.0f" if control.low >= 0 else ".3g", **look)
+        return ipywidgets.FloatLogSlider(
+            value=value,
+            base=10,
+            min=control.low,
+            max=control.high,
+            step=control.step,
+            readout_format=",.0f" if control.low >= 0 else ".3g",
+            **look,
+        )
     slider = ipywidgets.IntSlider if isinstance(control, base.Steps) else ipywidgets.FloatSlider
     if slider is ipywidgets.FloatSlider:
         look["readout_format"] = f".{max(0, len(f'{control.step:g}'.partition('.')[2]))}f"
@@ -188,7 +200,7 @@ def _value(control, widget):
 def _replace_earlier(explorer):
     """Close the explorers that an earlier run of the same notebook cell left behind."""
     try:
-        shell = get_ipython()   # defined in every IPython session, nowhere else
+        shell = get_ipython()  # defined in every IPython session, nowhere else
         parent = shell.get_parent()
         cell = parent["metadata"].get("cellId") or parent["content"]["code"]
     except (NameError, AttributeError, KeyError):

@@ -15,7 +15,7 @@ def alternative_text(notebook, resources):
         for output in cell.get("outputs", []):
             alt = output.get("metadata", {}).get("image/png", {}).get("alt")
             if alt:
-                file = output.metadata.get("filenames", {}).get("image/png")   # where the exporter put it, if it did
+                file = output.metadata.get("filenames", {}).get("image/png")  # where the exporter put it, if it did
                 output.data.pop("application/vnd.jupyter.widget-view+json", None)
                 source = file or f"data:image/png;base64,{output.data['image/png']}"
                 if resources["output_extension"] == ".md":

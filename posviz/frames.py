@@ -63,12 +63,12 @@ class Layers:
         shown = [artist for artist in self.moving if artist.get_visible()]
         with style.rc():
             for artist in shown:
-                artist.set_visible(False)    # matplotlib 3.9 draws an image even if it is animated
+                artist.set_visible(False)  # matplotlib 3.9 draws an image even if it is animated
             for artist in self.front:
-                artist.set_animated(True)    # leaves it out of the back ...
+                artist.set_animated(True)  # leaves it out of the back ...
             canvas.draw()
             for artist in self.front:
-                artist.set_animated(False)   # ... but not out of what the figure hears about
+                artist.set_animated(False)  # ... but not out of what the figure hears about
             for artist in shown:
                 artist.set_visible(True)
             self.renderer = canvas.get_renderer()
@@ -101,7 +101,7 @@ def _in_front(figure, moving):
         here = [position for position, child in enumerate(children) if child in moving]
         if here:
             hidden = [axes.patch] + ([] if axes.axison else [*axes.spines.values(), axes.xaxis, axes.yaxis])
-            front += [child for child in children[here[0]:] if child not in moving and child not in hidden]
+            front += [child for child in children[here[0] :] if child not in moving and child not in hidden]
     return front
 
 
@@ -110,8 +110,12 @@ class HeatMap:
 
     @staticmethod
     def fits(artist):
-        return (isinstance(artist, AxesImage) and artist.get_interpolation() == "nearest"
-                and artist.get_array() is not None and artist.get_array().ndim == 2)
+        return (
+            isinstance(artist, AxesImage)
+            and artist.get_interpolation() == "nearest"
+            and artist.get_array() is not None
+            and artist.get_array().ndim == 2
+        )
 
     def __init__(self, image, renderer):
         self.image, self.renderer = image, renderer
@@ -127,9 +131,9 @@ class HeatMap:
             self._ask_matplotlib(data.shape)
         if self.rows.size == 0 or self.columns.size == 0:
             return True
-        cells = self._colours(data).take(self.columns, axis=1).take(self.rows, axis=0)   # 3 times as fast as indexing
+        cells = self._colours(data).take(self.columns, axis=1).take(self.rows, axis=0)  # 3 times as fast as indexing
         height, width = cells.shape
-        pixels.view(np.uint32)[..., 0][self.top:self.top + height, self.left:self.left + width] = cells
+        pixels.view(np.uint32)[..., 0][self.top : self.top + height, self.left : self.left + width] = cells
         return True
 
     def _colours(self, data):
@@ -138,7 +142,7 @@ class HeatMap:
         low, high = image.norm.vmin, image.norm.vmax
         table = image.cmap(np.arange(image.cmap.N), bytes=True).view(np.uint32)[:, 0]
         scale = image.cmap.N / (high - low) if high > low else 0.0
-        values, bad = np.ma.getdata(data), np.ma.getmask(data)   # the mask is the single value False where there is none
+        values, bad = np.ma.getdata(data), np.ma.getmask(data)  # the mask is the single value False where there is none
         if values.dtype.kind == "f":
             bad = bad | ~np.isfinite(values)
         any_bad = np.any(bad)
@@ -153,10 +157,10 @@ class HeatMap:
 
     def _ask_matplotlib(self, shape):
         """Which cell does each pixel show? Rows and columns do not depend on each other, so a thin strip of each tells."""
-        height, box = int(self.renderer.height), self.image.axes.bbox    # the height is a float before matplotlib 3.10
+        height, box = int(self.renderer.height), self.image.axes.bbox  # the height is a float before matplotlib 3.10
         columns, left, _ = self._strip(shape, along="x")
         rows, _, bottom = self._strip(shape, along="y")
-        top = height - _round(bottom) - len(rows)                        # matplotlib counts pixel rows from the bottom
+        top = height - _round(bottom) - len(rows)  # matplotlib counts pixel rows from the bottom
         self.columns, self.left = _clip(columns, _round(left), _round(box.x0), _round(box.x1))
         self.rows, self.top = _clip(rows[::-1], top, _round(height - box.y1), _round(height - box.y0))
         self.shape = (shape, tuple(self.image.get_extent()))
@@ -174,7 +178,7 @@ class HeatMap:
         else:
             bottom, top = axes.get_ylim()
             extent = x0, x1, bottom, bottom + 2 * (top - bottom) / axes.bbox.height
-        probe.get_extent = lambda: extent     # set_extent would change the limits of the axes
+        probe.get_extent = lambda: extent  # set_extent would change the limits of the axes
         probe.set_data(code if along == "y" else code.swapaxes(0, 1))
         seen, left, bottom, _ = probe.make_image(self.renderer)
         if seen is None:
@@ -197,18 +201,24 @@ def _clip(cells, start, low, high):
 def png(pixels, level=3):
     """Lossless PNG bytes of an opaque uint8 RGBA picture (height, width, 4)."""
     height, width, _ = pixels.shape
-    rows = np.zeros((height, 1 + 4 * width), np.uint8)   # each row begins with its filter number: 0, none
+    rows = np.zeros((height, 1 + 4 * width), np.uint8)  # each row begins with its filter number: 0, none
     rows[:, 1:] = pixels.reshape(height, -1)
-    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)   # 8 bits a channel, colour type 6: RGBA
-    return (b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", _deflate(rows.ravel(), level))
-            + _chunk(b"IEND", b""))
+    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)  # 8 bits a channel, colour type 6: RGBA
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + _chunk(b"IHDR", header)
+        + _chunk(b"IDAT", _deflate(rows.ravel(), level))
+        + _chunk(b"IEND", b"")
+    )
 
 
 def _deflate(data, level):
     """`data` as one zlib stream. Its two halves are packed at the same time: zlib leaves the interpreter free."""
     half = len(data) // 2
     second = _pool.submit(_packed, data[half:], level, zlib.Z_FINISH)
-    first, low, high = _packed(data[:half], level, zlib.Z_FULL_FLUSH)   # ends on a whole byte; nothing later refers to it
+    first, low, high = _packed(
+        data[:half], level, zlib.Z_FULL_FLUSH
+    )  # ends on a whole byte; nothing later refers to it
     rest, more_low, more_high = second.result()
     # The check of the whole from those of its halves: 16-bit sums of the bytes (from 1) and of those sums (from 0).
     low, high = (low + more_low - 1) % 65521, (high + more_high + (len(data) - half) * (low - 1)) % 65521
@@ -218,7 +228,7 @@ def _deflate(data, level):
 def _packed(data, level, ending):
     """Raw deflate of `data` and the two sums of its Adler-32 check."""
     library, level = (isal_zlib, 2) if isal_zlib and level < 4 else (zlib, level)
-    squeeze = library.compressobj(level, zlib.DEFLATED, -15)   # −15: no header of its own
+    squeeze = library.compressobj(level, zlib.DEFLATED, -15)  # −15: no header of its own
     check = library.adler32(data)
     return squeeze.compress(data) + squeeze.flush(ending), check & 0xFFFF, check >> 16
 

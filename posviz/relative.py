@@ -57,9 +57,7 @@ def transformer_xl_terms(queries, keys, relative, u, v):
     u, v = (real_array(bias, name)[1] for bias, name in ((u, "u"), (v, "v")))
     if not u.ndim or not v.ndim:
         raise ValueError("u and v must have shape (..., dim); got a single number")
-    xp, (q, k, r, u, v) = same_kind(
-        queries=queries, keys=keys, relative=relative, u=u[..., None, :], v=v[..., None, :]
-    )
+    xp, (q, k, r, u, v) = same_kind(queries=queries, keys=keys, relative=relative, u=u[..., None, :], v=v[..., None, :])
     distance = distances(q.shape[-2], k.shape[-2])
     rows, (query, key) = r.shape[-2], distance.shape
     if rows not in (key, query + key - 1):

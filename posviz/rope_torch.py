@@ -9,8 +9,12 @@ SMALL = 2**16  # below this many features the plain formula is as fast
 
 def suits(x, cos, sin):
     """Whether `rotate` pays for these: a large tensor on the CPU, outside torch.compile; angles without a gradient."""
-    return (x.device.type == "cpu" and x.numel() >= SMALL and not torch.compiler.is_compiling()
-            and not (cos.requires_grad or sin.requires_grad))
+    return (
+        x.device.type == "cpu"
+        and x.numel() >= SMALL
+        and not torch.compiler.is_compiling()
+        and not (cos.requires_grad or sin.requires_grad)
+    )
 
 
 def table(cos, sin, layout):
@@ -23,9 +27,14 @@ def table(cos, sin, layout):
 
 def rotate(x, table, layout):
     """`rotate_pairs` with a prepared table. The result is new, in x's memory order; nothing of x is kept for a gradient."""
-    if (layout == "interleaved" and x.dtype == table.real.dtype and 2 * table.shape[-1] == x.shape[-1]
-            and not x.requires_grad and _is_complex(x)):
-        return torch.view_as_real(_complex(x) * table).flatten(-2)     # the same with the fewest calls
+    if (
+        layout == "interleaved"
+        and x.dtype == table.real.dtype
+        and 2 * table.shape[-1] == x.shape[-1]
+        and not x.requires_grad
+        and _is_complex(x)
+    ):
+        return torch.view_as_real(_complex(x) * table).flatten(-2)  # the same with the fewest calls
     return _Rotation.apply(x, table, layout, 1)
 
 
@@ -62,7 +71,7 @@ class _Rotation(torch.autograd.Function):
 
 def rotate_into(out, x, table, layout, sign=1):
     """x turned by sign × the angles of the prepared table, written into `out`, which may be x itself; returns out."""
-    one_step = layout == "interleaved" and x.dtype == table.real.dtype      # nothing is stored on the way
+    one_step = layout == "interleaved" and x.dtype == table.real.dtype  # nothing is stored on the way
     if one_step or x.numel() <= BLOCK or x.ndim == 1:
         _rotate_block(out, x, table, layout, sign)
     elif x.ndim > 3 and x[0].numel() >= BLOCK:
@@ -83,7 +92,7 @@ def _rotate_block(out, x, table, layout, sign):
         if not in_place:
             out[..., width:] = x[..., width:]
         x, out = x[..., :width], out[..., :width]
-    dtype = table.real.dtype      # 16-bit features are turned in float32 and rounded once, at the end
+    dtype = table.real.dtype  # 16-bit features are turned in float32 and rounded once, at the end
     if layout == "interleaved":
         direct = x.dtype == dtype and _is_complex(x) and _is_complex(out)
         source = x if direct else x.to(dtype, copy=True)

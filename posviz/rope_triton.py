@@ -24,8 +24,10 @@ def rotate_pairs(x, cos, sin, layout="interleaved", inplace=False):
     cos, sin = (t.reshape((1,) * (4 - t.ndim) + tuple(t.shape)).contiguous() for t in (cos, sin))
     fits = cos.shape == sin.shape and cos.shape[1] == 1 and 2 * cos.shape[3] <= shape[3]
     if not fits or cos.shape[0] not in (1, shape[0]) or cos.shape[2] not in (1, shape[2]):
-        raise ValueError(f"cos and sin must have one row a position, the same for all heads, and at most {x.shape[-1] // 2} "
-                         f"columns; got {tuple(cos.shape)} and {tuple(sin.shape)} for x of shape {tuple(x.shape)}")
+        raise ValueError(
+            f"cos and sin must have one row a position, the same for all heads, and at most {x.shape[-1] // 2} "
+            f"columns; got {tuple(cos.shape)} and {tuple(sin.shape)} for x of shape {tuple(x.shape)}"
+        )
     return _Rotation.apply(x, cos, sin, layout, inplace, False)
 
 
@@ -42,7 +44,14 @@ class _Rotation(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        return _Rotation.apply(gradient, *ctx.saved_tensors, ctx.layout, False, not ctx.back), None, None, None, None, None
+        return (
+            _Rotation.apply(gradient, *ctx.saved_tensors, ctx.layout, False, not ctx.back),
+            None,
+            None,
+            None,
+            None,
+            None,
+        )
 
 
 def _launch(x, cos, sin, out, layout, back):
@@ -58,19 +67,53 @@ def _launch(x, cos, sin, out, layout, back):
     steps = [cos.stride(axis) if cos.shape[axis] > 1 else 0 for axis in (0, 2)]
     programs = batch * triton.cdiv(rows, tile) * triton.cdiv(heads, HEADS)
     _kernel[(programs,)](
-        x, cos, sin, out, heads, rows, dim, *x.stride(), *out.stride(), *steps,
-        PAIRS=pairs, WIDTH=width, REST=triton.next_power_of_2(rest) if rest else 0, ROWS=tile, HEADS=HEADS,
-        INTERLEAVED=layout == "interleaved", BACK=back,
-    )  # fmt: skip
+        x,
+        cos,
+        sin,
+        out,
+        heads,
+        rows,
+        dim,
+        *x.stride(),
+        *out.stride(),
+        *steps,
+        PAIRS=pairs,
+        WIDTH=width,
+        REST=triton.next_power_of_2(rest) if rest else 0,
+        ROWS=tile,
+        HEADS=HEADS,
+        INTERLEAVED=layout == "interleaved",
+        BACK=back,
+    )
 
 
 @triton.jit
 def _kernel(
-    x, cos, sin, out, heads, rows, dim,
-    x_batch, x_head, x_row, x_feature, out_batch, out_head, out_row, out_feature, table_batch, table_row,
-    PAIRS: tl.constexpr, WIDTH: tl.constexpr, REST: tl.constexpr, ROWS: tl.constexpr, HEADS: tl.constexpr,
-    INTERLEAVED: tl.constexpr, BACK: tl.constexpr,
-):  # fmt: skip
+    x,
+    cos,
+    sin,
+    out,
+    heads,
+    rows,
+    dim,
+    x_batch,
+    x_head,
+    x_row,
+    x_feature,
+    out_batch,
+    out_head,
+    out_row,
+    out_feature,
+    table_batch,
+    table_row,
+    PAIRS: tl.constexpr,
+    WIDTH: tl.constexpr,
+    REST: tl.constexpr,
+    ROWS: tl.constexpr,
+    HEADS: tl.constexpr,
+    INTERLEAVED: tl.constexpr,
+    BACK: tl.constexpr,
+):
     """ROWS positions of up to HEADS heads of one text. Their cos and sin are read once and stay in registers."""
     program = tl.program_id(0)
     groups = (heads + HEADS - 1) // HEADS

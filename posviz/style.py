@@ -8,6 +8,7 @@ from contextlib import contextmanager
 _matplotlib_log = logging.getLogger("matplotlib")
 _matplotlib_log.setLevel(logging.ERROR)
 import matplotlib.font_manager  # noqa: E402
+
 _matplotlib_log.setLevel(logging.NOTSET)
 
 # Eight dark colours: each at least 3:1 against white, no pair told apart by red against green alone.
@@ -78,22 +79,24 @@ def rc():
     font = font_size()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update({
-            "font.size": font,
-            "axes.titlesize": font,
-            "axes.labelsize": font,
-            "xtick.labelsize": font,
-            "ytick.labelsize": font,
-            "legend.fontsize": font,
-            "legend.framealpha": 1.0,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.titlelocation": "left",
-            "figure.facecolor": "white",
-            "savefig.facecolor": "white",
-            "image.interpolation": "nearest",
-            "path.simplify": True,
-        })
+        matplotlib.rcParams.update(
+            {
+                "font.size": font,
+                "axes.titlesize": font,
+                "axes.labelsize": font,
+                "xtick.labelsize": font,
+                "ytick.labelsize": font,
+                "legend.fontsize": font,
+                "legend.framealpha": 1.0,
+                "axes.spines.top": False,
+                "axes.spines.right": False,
+                "axes.titlelocation": "left",
+                "figure.facecolor": "white",
+                "savefig.facecolor": "white",
+                "image.interpolation": "nearest",
+                "path.simplify": True,
+            }
+        )
         yield
 
 

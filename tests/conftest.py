@@ -3,5 +3,5 @@
 import sys
 from pathlib import Path
 
-collect_ignore = ["locked"]   # not a test: Python itself loads it, where a test asks for a locked machine
+collect_ignore = ["locked"]  # not a test: Python itself loads it, where a test asks for a locked machine
 sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))

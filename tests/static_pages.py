@@ -42,11 +42,13 @@ class Visitor:
         self.page.set_default_timeout(30_000)
         self.page.route("**/*", self._gate)
         self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
-        self.page.on("console", lambda message: message.type in ("error", "warning") and self.complaints.append(
-            message.text))
+        self.page.on(
+            "console", lambda message: message.type in ("error", "warning") and self.complaints.append(message.text)
+        )
         self.page.on("requestfailed", lambda request: self.complaints.append(f"failed: {request.url}"))
-        self.page.on("response", lambda answer: answer.status >= 400 and self.complaints.append(
-            f"{answer.status}: {answer.url}"))
+        self.page.on(
+            "response", lambda answer: answer.status >= 400 and self.complaints.append(f"{answer.status}: {answer.url}")
+        )
 
     def _gate(self, route):
         if route.request.url.startswith((self.url, "data:")):
@@ -65,8 +67,11 @@ class Visitor:
         axe = pages.shipped("axe_playwright_python", "axe.min.js").read_text(encoding="utf-8")
         self.page.evaluate(axe)
         found = self.page.evaluate("options => axe.run(options)", AXE)["violations"]
-        return [(problem["id"], [node["html"][:150] for node in problem["nodes"][:3]]) for problem in found
-                if problem["impact"] in ("serious", "critical")]
+        return [
+            (problem["id"], [node["html"][:150] for node in problem["nodes"][:3]])
+            for problem in found
+            if problem["impact"] in ("serious", "critical")
+        ]
 
 
 @contextlib.contextmanager

@@ -14,8 +14,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from posviz import bench
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "rope.py"
-VARIANTS = [v for v in bench.variants("cpu", libraries=False)[0] + bench._numpy() + bench._transformers()
-            + bench._rotary_embedding_torch()]  # fmt: skip
+VARIANTS = [
+    v
+    for v in bench.variants("cpu", libraries=False)[0]
+    + bench._numpy()
+    + bench._transformers()
+    + bench._rotary_embedding_torch()
+]
 CASES = [(v, dtype) for v in VARIANTS for dtype in v.dtypes]
 
 
@@ -31,7 +36,7 @@ def test_every_variant_is_right_up_to_a_million_positions(variant, dtype):
     assert bench.error(variant, dtype) <= bench.tolerance(variant, dtype)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")   # torch's own
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own
 def test_the_compiled_form_is_right_or_left_out_with_a_reason():
     found, note = bench._compiled(torch.device("cpu"))
     assert (note is None) == bool(found)
@@ -44,6 +49,7 @@ def test_without_a_compiler_the_compiled_form_is_left_out_in_one_sentence(monkey
     def compile(function, dynamic):
         def fails(*given):
             raise RuntimeError("No working C++ compiler found\nsecond line")
+
         return fails
 
     monkeypatch.setattr(torch, "compile", compile)
@@ -64,11 +70,15 @@ def test_libraries_that_cannot_run_here_are_named(monkeypatch):
     assert "transformers" not in {v.name for v in found}
 
 
-@pytest.mark.parametrize("wrong", [
-    replaced(VARIANTS[0], layout="interleaved"),
-    replaced(bench.TEXTBOOK, prepare=lambda cos, sin, dtype: bench._doubled(cos, -sin, dtype)),
-    replaced(bench.COMPLEX, rotate=lambda q, k, turns: [q, k]),
-], ids=["layout", "sign", "identity"])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        replaced(VARIANTS[0], layout="interleaved"),
+        replaced(bench.TEXTBOOK, prepare=lambda cos, sin, dtype: bench._doubled(cos, -sin, dtype)),
+        replaced(bench.COMPLEX, rotate=lambda q, k, turns: [q, k]),
+    ],
+    ids=["layout", "sign", "identity"],
+)
 def test_a_wrong_variant_is_not_timed(wrong):
     with pytest.raises(ArithmeticError, match=f"{wrong.name}, .*: error"):
         bench.measure("cpu", "float32", [16], [wrong])
@@ -125,8 +135,10 @@ def test_inputs_rotate_and_the_first_round_is_not_counted():
         seen.append(q.data_ptr())
         return bench.COMPLEX.rotate(q, k, table)
 
-    found, _ = bench.measure("cpu", "float32", [16], [replaced(bench.COMPLEX, rotate=rotate)], rounds=(4, 4), peak=False)
-    assert found[0]["rounds"] == 4 and len(seen) == 1 + 1 + 4       # check, warm-up, rounds
+    found, _ = bench.measure(
+        "cpu", "float32", [16], [replaced(bench.COMPLEX, rotate=rotate)], rounds=(4, 4), peak=False
+    )
+    assert found[0]["rounds"] == 4 and len(seen) == 1 + 1 + 4  # check, warm-up, rounds
     assert len(set(seen[2:])) == 4
 
 
@@ -135,7 +147,7 @@ def test_peak_memory_tells_one_pass_from_many(rows):
     found, _ = bench.measure("cpu", "float32", [tall], [VARIANTS[0], bench.TEXTBOOK], rounds=(1, 1))
     peak = {row["variant"]: row["peak_bytes"] for row in found}
     result = (32 + 8) * tall * 128 * 4
-    if peak["posviz"] is not None:   # Linux only
+    if peak["posviz"] is not None:  # Linux only
         assert 0.9 * result < peak["posviz"] < 1.3 * result < peak["textbook formula"]
 
 
@@ -144,29 +156,42 @@ def test_peak_memory_tells_one_pass_from_many(rows):
 
 def short_of_memory(at_most, error):
     def rotate(q, k, table):
-        if q.shape[-2] > at_most and q.shape[-2] != 64:      # 64: the check before the timing
+        if q.shape[-2] > at_most and q.shape[-2] != 64:  # 64: the check before the timing
             raise error
         return bench.TEXTBOOK.rotate(q, k, table)
+
     return replaced(bench.TEXTBOOK, rotate=rotate)
 
 
-@pytest.mark.parametrize("error", [
-    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
-    RuntimeError("MPS backend out of memory"),
-    RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8589934592 bytes"),
-    MemoryError(),
-], ids=["CUDA", "MPS", "CPU", "Python"])  # fmt: skip
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("MPS backend out of memory"),
+        RuntimeError(
+            "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8589934592 bytes"
+        ),
+        MemoryError(),
+    ],
+    ids=["CUDA", "MPS", "CPU", "Python"],
+)
 def test_it_keeps_the_lengths_that_fit_and_says_so(error):
-    found, notes = bench.measure("cpu", "float32", [16, 32, 128, 256], [short_of_memory(32, error)], rounds=(1, 1), peak=False)
+    found, notes = bench.measure(
+        "cpu", "float32", [16, 32, 128, 256], [short_of_memory(32, error)], rounds=(1, 1), peak=False
+    )
     assert sorted({row["length"] for row in found}) == [16, 32]
     assert notes == ["Memory ran out at 128 positions (float32, forward); longer texts are left out."]
 
 
 def test_it_steps_down_when_not_even_the_first_length_fits():
-    found, notes = bench.measure("cpu", "float32", [256, 512], [short_of_memory(64, MemoryError())], rounds=(1, 1), peak=False)
+    found, notes = bench.measure(
+        "cpu", "float32", [256, 512], [short_of_memory(64, MemoryError())], rounds=(1, 1), peak=False
+    )
     assert {row["length"] for row in found} == {64}
-    assert notes == ["Memory ran out at 256 positions (float32, forward); 128 are tried instead.",
-                     "Memory ran out at 128 positions (float32, forward); 64 are tried instead."]
+    assert notes == [
+        "Memory ran out at 256 positions (float32, forward); 128 are tried instead.",
+        "Memory ran out at 128 positions (float32, forward); 64 are tried instead.",
+    ]
 
 
 def test_it_gives_up_when_nothing_fits():
@@ -220,8 +245,10 @@ def test_moves_are_counted_right(variant):
 # ------------------------------------------------------------------ the cell of chapter 5
 
 
-COUNTED = ("At 1,024 positions q and k of one layer hold 20 MiB. Fused, 40 MiB pass between memory and processor; "
-           "the textbook formula, with what it stores on the way, moves 200 MiB.")
+COUNTED = (
+    "At 1,024 positions q and k of one layer hold 20 MiB. Fused, 40 MiB pass between memory and processor; "
+    "the textbook formula, with what it stores on the way, moves 200 MiB."
+)
 
 
 @pytest.fixture(scope="module")
@@ -240,14 +267,24 @@ def test_the_cell_shows_the_same_before_anything_is_pressed(cell, capsys):
 def test_the_cell_is_quick_on_a_cpu():
     begin = time.process_time()
     bench.rope_at_scale("cpu")
-    assert time.process_time() - begin < 10      # 2 s of one core; this is for machines that are busy and slow
+    assert time.process_time() - begin < 10  # 2 s of one core; this is for machines that are busy and slow
 
 
 def on_a_gpu(*, device="NVIDIA X", lengths=range(10, 18)):
     names = ["fused", "textbook formula", "complex numbers", "copy into a new tensor"]
-    rows = [{"variant": name, "dtype": "float32", "passes": passes, "length": 2**n, "milliseconds": 2.0**n * (i + 1) / 1e4,
-             "share_of_copy_new": 1 / (i + 1)} for n in lengths for i, name in enumerate(names)
-            for passes in (bench.FORWARD, bench.BACKWARD)]
+    rows = [
+        {
+            "variant": name,
+            "dtype": "float32",
+            "passes": passes,
+            "length": 2**n,
+            "milliseconds": 2.0**n * (i + 1) / 1e4,
+            "share_of_copy_new": 1 / (i + 1),
+        }
+        for n in lengths
+        for i, name in enumerate(names)
+        for passes in (bench.FORWARD, bench.BACKWARD)
+    ]
     return {"device": device, "gpu": True, "rows": rows, "notes": []}
 
 
@@ -255,8 +292,10 @@ def test_with_a_gpu_the_first_picture_says_the_same():
     explorer = bench.RopeAtScale(on_a_gpu()).explorer()
     assert explorer.sentence == COUNTED and explorer.controls["exponent"].max == 17
     explorer.controls["show"].value = "measured, forward"
-    assert explorer.sentence == ("NVIDIA X: 1,024 positions, forward: fused 0.102 ms, 2.0 times as fast as the textbook "
-                                 "formula, at 100% of a copy's speed.")
+    assert explorer.sentence == (
+        "NVIDIA X: 1,024 positions, forward: fused 0.102 ms, 2.0 times as fast as the textbook "
+        "formula, at 100% of a copy's speed."
+    )
 
 
 def test_every_state_has_its_curves_and_a_short_sentence(cell):
@@ -266,7 +305,9 @@ def test_every_state_has_its_curves_and_a_short_sentence(cell):
         for exponent in range(7, 11):
             view, figure, sentence = cell.view.drawn(show=show, exponent=exponent)
             assert len(sentence) <= 220 and f"{2**exponent:,} positions" in sentence
-            assert show == "counted" or sentence.startswith("No GPU here and no figures of one recorded: small sizes on the CPU. CPU, ")
+            assert show == "counted" or sentence.startswith(
+                "No GPU here and no figures of one recorded: small sizes on the CPU. CPU, "
+            )
             for name, curves in view.curves.items():
                 for curve in curves:
                     assert list(curve.get_xdata()) == [128, 256, 512, 1024] and min(curve.get_ydata()) > 0
@@ -278,7 +319,9 @@ def test_every_state_has_its_curves_and_a_short_sentence(cell):
 def test_the_curves_are_the_rows():
     source = on_a_gpu()
     view, _, _ = bench.RopeAtScale(source).drawn(show="measured, with backward")
-    right = [row["milliseconds"] for row in source["rows"] if row["variant"] == "fused" and row["passes"] == bench.BACKWARD]
+    right = [
+        row["milliseconds"] for row in source["rows"] if row["variant"] == "fused" and row["passes"] == bench.BACKWARD
+    ]
     assert list(view.curves["fused"][0].get_ydata()) == right
     assert list(view.curves["textbook formula"][1].get_ydata()) == [0.5] * 8
 
@@ -298,14 +341,20 @@ def test_recorded_figures_are_shown_where_there_are_some(tmp_path, cell):
 def test_no_figures_are_shipped_that_name_no_gpu():
     if bench.RECORDED.exists():
         found = bench.recorded()
-        assert found["gpu"] and found["rows"] and all(found[key] for key in ("device", "driver", "torch", "date", "command"))
+        assert (
+            found["gpu"]
+            and found["rows"]
+            and all(found[key] for key in ("device", "driver", "torch", "date", "command"))
+        )
 
 
 # ------------------------------------------------------------------ the script
 
 
 def test_the_script_prints_every_variant_and_writes_what_the_cell_reads(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(bench, "_compiled", lambda device: ([], "torch.compile is left out: it does not work here (test)."))
+    monkeypatch.setattr(
+        bench, "_compiled", lambda device: ([], "torch.compile is left out: it does not work here (test).")
+    )
     file = tmp_path / "rope.json"
     monkeypatch.setattr(sys, "argv", [str(SCRIPT), "--lengths", "16", "32", "--seconds", "0.01", "--json", str(file)])
     runpy.run_path(str(SCRIPT), run_name="__main__")

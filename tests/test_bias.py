@@ -182,7 +182,7 @@ def test_kerple_kernels_are_conditionally_positive_definite_up_to_exponent_two()
     d, centring = distances(12), np.eye(12) - 1 / 12
     for bias in (kerple_log_bias(d, 1, 1), kerple_power_bias(d, 1, 1), kerple_power_bias(d, 1, 2)):
         assert np.linalg.eigvalsh(centring @ bias @ centring).min() > -1e-10
-    assert np.linalg.eigvalsh(centring @ (-np.abs(d) ** 3.0) @ centring).min() < -100
+    assert np.linalg.eigvalsh(centring @ (-(np.abs(d) ** 3.0)) @ centring).min() < -100
 
 
 # ------------------------------------------------------------------ Sandwich

@@ -18,7 +18,7 @@ from playwright.sync_api import sync_playwright
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 SLIDERS = ("Steps", "Range", "PowersOfTen")
-PATIENCE = 60   # seconds until something that must happen counts as missing
+PATIENCE = 60  # seconds until something that must happen counts as missing
 
 pytestmark = pytest.mark.browser
 every_chapter = pytest.mark.parametrize("chapter", NOTEBOOKS, ids=lambda path: path.stem, indirect=True, scope="module")
@@ -139,7 +139,9 @@ class Chapter:
     def __init__(self, page, path):
         self.page, self.path = page, path
         wait_for_jupyter(page)
-        wait_until(lambda: page.evaluate("() => !!jupyterapp.shell.currentWidget?.sessionContext"), "no notebook opened")
+        wait_until(
+            lambda: page.evaluate("() => !!jupyterapp.shell.currentWidget?.sessionContext"), "no notebook opened"
+        )
         page.evaluate(KERNEL_READY)
         self.id = page.evaluate("() => jupyterapp.shell.currentWidget.id")
         self.ran_well = page.evaluate("() => jupyterapp.commands.execute('notebook:run-all-cells')")
@@ -191,9 +193,14 @@ class LiveExplorer:
             kernel = json.loads(self.chapter.ask(f"print(page_state({self.number}))"))
             page = self.shown()
             seen.update(page=page, kernel=kernel)
-            return (page["sentence"] == kernel["sentence"] == kernel["again"] and page["picture"] == kernel["picture"]
-                    and all(stands_at(page["controls"][name], kernel["values"][name], self.controls[name])
-                            for name in self.controls))
+            return (
+                page["sentence"] == kernel["sentence"] == kernel["again"]
+                and page["picture"] == kernel["picture"]
+                and all(
+                    stands_at(page["controls"][name], kernel["values"][name], self.controls[name])
+                    for name in self.controls
+                )
+            )
 
         wait_until(same, lambda: f"{self.title}: page and kernel differ: {seen}")
         return seen["page"] | {"values": seen["kernel"]["values"]}
@@ -202,7 +209,7 @@ class LiveExplorer:
 def stands_at(shown, value, control):
     """Is `shown`, the words or the tick of a control in the page, the kernel's `value`?"""
     if control["kind"] == "PowersOfTen":
-        return abs(number_of(shown) - value) <= 0.006 * value   # the readout has three digits
+        return abs(number_of(shown) - value) <= 0.006 * value  # the readout has three digits
     if control["kind"] in SLIDERS:
         return abs(number_of(shown) - value) < control["step"] / 2
     return shown == value or isinstance(shown, str) and shown.replace("\xa0", " ") == str(value)
@@ -253,10 +260,16 @@ def test_without_a_kernel_the_still_pictures_show(page, path):
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     stored = sum("image/png" in output.get("data", {}) for cell in cells for output in cell.get("outputs", []))
     page.evaluate(OPEN, [path.name, False])
-    wait_until(lambda: page.evaluate("""() => {
+    wait_until(
+        lambda: (
+            page.evaluate("""() => {
         const stills = [...jupyterapp.shell.currentWidget.node.querySelectorAll(".jp-RenderedImage img")];
         return stills.filter(image => image.complete && image.naturalWidth > 0 && image.clientWidth > 0).length;
-    }""") == stored, f"not all of the {stored} still pictures are shown")
+    }""")
+            == stored
+        ),
+        f"not all of the {stored} still pictures are shown",
+    )
     assert page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.session") is None
     assert page.locator(".jupyter-widgets").count() == 0
     assert page.get_by_text("model not found").count() == 0
@@ -284,8 +297,10 @@ def test_every_slider_moves_the_picture_by_keyboard(chapter):
             at, top = (float(handle.get_attribute(f"aria-value{end}")) for end in ("now", "max"))
             handle.focus()
             explorer.page.keyboard.press("ArrowLeft" if at == top else "ArrowRight")
-            wait_until(lambda: explorer.shown()["sentence"] != before["sentence"],
-                       f"{explorer.title}: {name} changes no word by a key")
+            wait_until(
+                lambda: explorer.shown()["sentence"] != before["sentence"],
+                f"{explorer.title}: {name} changes no word by a key",
+            )
             wait_until(lambda: explorer.pixels() != pixels, f"{explorer.title}: {name} changes no pixel by a key")
         explorer.settled()
 
@@ -329,8 +344,10 @@ def test_every_other_control_changes_what_is_shown(chapter):
             for act in other_values(explorer.control(name), words["kind"]):
                 before = explorer.settled()
                 act()
-                wait_until(lambda: any(explorer.shown()[what] != before[what] for what in ("sentence", "picture")),
-                           f"{explorer.title}: {name} changes neither sentence nor picture")
+                wait_until(
+                    lambda: any(explorer.shown()[what] != before[what] for what in ("sentence", "picture")),
+                    f"{explorer.title}: {name} changes neither sentence nor picture",
+                )
                 explorer.settled()
 
 

@@ -20,9 +20,14 @@ class Parabola(View):
 
     title = "A parabola"
     size = (4, 3)
-    controls = [Steps("power", 1, 5, default=2), Range("height", 0.0, 2.0, 0.25, default=1.0, unit="m"),
-                Choice("side", ["left", "right"]), PowersOfTen("scale", 0, 3, default=1), Toggle("mirror"),
-                Text("name", "y", longest=5)]
+    controls = [
+        Steps("power", 1, 5, default=2),
+        Range("height", 0.0, 2.0, 0.25, default=1.0, unit="m"),
+        Choice("side", ["left", "right"]),
+        PowersOfTen("scale", 0, 3, default=1),
+        Toggle("mirror"),
+        Text("name", "y", longest=5),
+    ]
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -129,11 +134,12 @@ def test_the_same_cell_shows_live_and_still(explorer):
 
 def test_the_still_picture_has_its_sentence_written_under_it(explorer):
     from struct import unpack
+
     width, height = unpack(">II", explorer.still()[0][16:24])
-    assert width == 400 and 330 < height < 420      # 300 of the picture, the rest for two or three lines
+    assert width == 400 and 330 < height < 420  # 300 of the picture, the rest for two or three lines
     longer = base.caption("word " * 40, 4)
     assert longer.shape[1] == 400 and longer.shape[0] > base.caption("word", 4).shape[0]
-    assert (longer[..., :3].min(axis=(0, 2))[-5:] == 255).all()     # no line runs out on the right
+    assert (longer[..., :3].min(axis=(0, 2))[-5:] == 255).all()  # no line runs out on the right
 
 
 def test_the_still_picture_is_the_same_on_every_run(explorer):
@@ -168,6 +174,7 @@ def test_a_retina_screen_gets_twice_the_pixels_in_the_same_space():
     finally:
         style.use(pixel_ratio=1)
     from struct import unpack
+
     assert unpack(">II", sharp.image.value[16:24]) == (800, 600)
     assert (sharp.image.width, sharp.image.height) == ("400", "300")
     sharp.close()

@@ -53,7 +53,7 @@ def test_png_is_lossless_with_either_library(shape, level):
 def test_the_two_halves_make_one_zlib_stream_with_its_check(length, filling):
     noise = np.random.default_rng(1).integers(0, 256, length)
     data = {"zeros": 0 * noise, "ones": 0 * noise + 255, "noise": noise}[filling].astype(np.uint8)
-    assert zlib.decompress(frames._deflate(data, 3)) == data.tobytes()   # raises where the check is wrong
+    assert zlib.decompress(frames._deflate(data, 3)) == data.tobytes()  # raises where the check is wrong
 
 
 @pytest.mark.parametrize("origin", ["upper", "lower"])
@@ -62,8 +62,16 @@ def test_a_heat_map_equals_imshow_with_nearest_interpolation(shape, origin):
     figure = new_figure()
     axes = figure.add_axes([0.1, 0.1, 0.8, 0.8])
     rng = np.random.default_rng(1)
-    image = axes.imshow(np.zeros(shape), vmin=-1, vmax=1, cmap="cividis", aspect="auto", origin=origin,
-                        interpolation="nearest", interpolation_stage="data")
+    image = axes.imshow(
+        np.zeros(shape),
+        vmin=-1,
+        vmax=1,
+        cmap="cividis",
+        aspect="auto",
+        origin=origin,
+        interpolation="nearest",
+        interpolation_stage="data",
+    )
     layers = frames.Layers(figure, [image])
     for _ in range(3):
         image.set_data(rng.normal(size=shape))
@@ -94,8 +102,13 @@ def test_masked_cells_infinities_and_new_limits_are_drawn_as_matplotlib_draws_th
     layers = frames.Layers(figure, [image])
     data = np.arange(36.0).reshape(6, 6) - 18
     data[0, 0], data[1, 1] = np.nan, np.inf
-    states = [np.ma.masked_invalid(data), np.ma.masked_where(np.triu(np.ones((6, 6)), 1) > 0, data), data[:3, :2],
-              np.arange(36).reshape(6, 6), np.zeros((6, 6))]
+    states = [
+        np.ma.masked_invalid(data),
+        np.ma.masked_where(np.triu(np.ones((6, 6)), 1) > 0, data),
+        data[:3, :2],
+        np.arange(36).reshape(6, 6),
+        np.zeros((6, 6)),
+    ]
     for number, state in enumerate(states):
         image.set_data(state)
         if number % 2:
@@ -107,6 +120,7 @@ def test_masked_cells_infinities_and_new_limits_are_drawn_as_matplotlib_draws_th
 
 def test_a_log_norm_falls_back_to_matplotlib():
     from matplotlib.colors import LogNorm
+
     figure = new_figure()
     axes = figure.add_axes([0.1, 0.1, 0.8, 0.8])
     image = axes.imshow(np.ones((4, 4)), norm=LogNorm(1, 100), interpolation="nearest")

@@ -45,10 +45,11 @@ def server(tmp_path_factory):
     root, home = tmp_path_factory.mktemp("notebooks"), tmp_path_factory.mktemp("home")
     for path in NOTEBOOKS:
         shutil.copy(path, root)
-    for name, first, pictures in [("small", "from posviz import views", ["TurningPair", "ClockWall"]),
-                                  ("other", "from posviz import views", ["RotationMatrix"]),
-                                  ("projector", "from posviz import style, views; style.use('presenter')",
-                                   ["TurningPair", "RotationMatrix"])]:
+    for name, first, pictures in [
+        ("small", "from posviz import views", ["TurningPair", "ClockWall"]),
+        ("other", "from posviz import views", ["RotationMatrix"]),
+        ("projector", "from posviz import style, views; style.use('presenter')", ["TurningPair", "RotationMatrix"]),
+    ]:
         nbformat.write(notebook_of(first, pictures), root / f"{name}.ipynb")
     settings = home / "jupyter_config_dir" / "jupyter_server_config.json"
     settings.parent.mkdir()
@@ -80,6 +81,7 @@ def lab(server):
 @pytest.fixture
 def opened(lab):
     """opened(name): one of the short notebooks, opened in JupyterLab and run; all is closed and reset at the end."""
+
     def opened(name):
         lab.evaluate(OPEN, [f"{name}.ipynb", True])
         return Chapter(lab, Path(f"{name}.ipynb"))
@@ -147,10 +149,14 @@ def test_the_dark_theme_keeps_words_readable_and_pictures_on_paper(opened):
         assert corner == [255, 255, 255, 255]
 
 
-@pytest.mark.parametrize("settings", [
-    ("small", 1120, 800),        # what 1400 × 1000 leaves at 125 %
-    ("projector", 1024, 768),
-], ids=["125 %", "projector"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("small", 1120, 800),  # what 1400 × 1000 leaves at 125 %
+        ("projector", 1024, 768),
+    ],
+    ids=["125 %", "projector"],
+)
 def test_on_a_small_screen_nothing_is_cut_and_type_stays_readable(settings, lab, opened):
     name, width, height = settings
     lab.set_viewport_size({"width": width, "height": height})
@@ -168,10 +174,11 @@ def test_on_a_small_screen_nothing_is_cut_and_type_stays_readable(settings, lab,
                 .map(part => part.className);
         }""")
         assert outside == []
-        width, height, natural = explorer.image.evaluate("image => [image.clientWidth, image.clientHeight, "
-                                                         "image.naturalWidth / image.naturalHeight]")
+        width, height, natural = explorer.image.evaluate(
+            "image => [image.clientWidth, image.clientHeight, image.naturalWidth / image.naturalHeight]"
+        )
         assert abs(width / height - natural) < 0.02
-        points = {"small": 12, "projector": 17}[name]                 # of the two presets
+        points = {"small": 12, "projector": 17}[name]  # of the two presets
         assert points * 4 / 3 * width / 900 >= {"small": 13, "projector": 20}[name], "type too small, in pixels"
 
 
@@ -212,7 +219,8 @@ def test_the_keyboard_alone_reaches_every_control_in_order(opened):
             if name and name not in reached:
                 reached.append(name)
                 if name == explorer.sliders[0] and page.evaluate(
-                        "document.activeElement.classList.contains('noUi-handle')"):
+                    "document.activeElement.classList.contains('noUi-handle')"
+                ):
                     page.keyboard.press("ArrowRight")
                     wait_until(lambda: explorer.shown()["sentence"] != before["sentence"], "the arrow key does nothing")
             if len(reached) == len(explorer.controls):
@@ -249,8 +257,13 @@ def test_a_notebook_opened_twice_shows_the_same_state_in_both_views(opened):
     handle.scroll_into_view_if_needed()
     handle.focus()
     chapter.page.keyboard.press("ArrowRight")
-    wait_until(lambda: start not in [text := views.nth(k).locator("[aria-live]").text_content() for k in (0, 1)]
-               and text == views.nth(0).locator("[aria-live]").text_content(), "the views differ")
+    wait_until(
+        lambda: (
+            start not in [text := views.nth(k).locator("[aria-live]").text_content() for k in (0, 1)]
+            and text == views.nth(0).locator("[aria-live]").text_content()
+        ),
+        "the views differ",
+    )
     assert chapter.page.get_by_text("model not found").count() == 0
 
 

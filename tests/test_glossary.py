@@ -27,7 +27,15 @@ def prose(chapter):
     for number, cell in enumerate(cells, -start):
         if cell["cell_type"] == "markdown" and cell["metadata"]["slideshow"]["slide_type"] != "notes":
             text = "".join(cell["source"])
-            for unread in (r"```.*?```", r"\$\$.*?\$\$", r"\$[^$\n]*\$", r"`[^`\n]*`", r"^#[^\n]*", r"\]\([^)]*\)", r"<[^>]*>"):
+            for unread in (
+                r"```.*?```",
+                r"\$\$.*?\$\$",
+                r"\$[^$\n]*\$",
+                r"`[^`\n]*`",
+                r"^#[^\n]*",
+                r"\]\([^)]*\)",
+                r"<[^>]*>",
+            ):
                 text = re.sub(unread, " ", text, flags=re.S | re.M)
             yield number, text
 
@@ -50,7 +58,9 @@ def test_a_term_is_defined_where_the_glossary_says_and_not_used_before(row):
     defined = first(rf"\*\*{word}(s|es)?\*\*", chapter, opening=True)
     assert defined, f"chapter {chapter} does not define **{term}**"
     used = first(rf"(?<![\w*-]){word}(s|es)?(?![\w-])", chapter, opening=False)
-    assert used is None or used >= defined, f"chapter {chapter}, cell {used[0]}: {term!r} before its definition in cell {defined[0]}"
+    assert used is None or used >= defined, (
+        f"chapter {chapter}, cell {used[0]}: {term!r} before its definition in cell {defined[0]}"
+    )
 
 
 def test_the_glossary_has_each_term_once():

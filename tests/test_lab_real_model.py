@@ -17,8 +17,15 @@ def tiny(monkeypatch):
     for name, value in dict(LAYERS=2, HEADS=6, KEY_HEADS=2, DIM=8, TRAINED=32).items():
         monkeypatch.setattr(real_model, name, value)
     draw = torch.Generator().manual_seed(0)
-    shapes = {"attn_q": (48, 48), "attn_k": (16, 48), "attn_v": (16, 48), "attn_output": (48, 48),
-              "ffn_gate": (40, 48), "ffn_up": (40, 48), "ffn_down": (48, 40)}  # fmt: skip
+    shapes = {
+        "attn_q": (48, 48),
+        "attn_k": (16, 48),
+        "attn_v": (16, 48),
+        "attn_output": (48, 48),
+        "ffn_gate": (40, 48),
+        "ffn_up": (40, 48),
+        "ffn_down": (48, 40),
+    }
     weights = {"token_embd.weight": (50, 48)}
     weights |= {f"blk.{layer}.{name}.weight": shape for layer in range(2) for name, shape in shapes.items()}
     weights = {name: torch.randn(shape, generator=draw) * 0.3 for name, shape in weights.items()}
@@ -36,8 +43,11 @@ def test_losses_are_those_of_the_logits_and_modes_differ_past_the_trained_length
     loss = real_model.losses(tiny, tokens)
     assert loss.shape == (599,)
     logits = real_model.hidden(tiny, tokens) @ tiny["token_embd.weight"].T
-    assert torch.allclose(loss[[0, 511, 512, 598]], -logits.log_softmax(-1)[
-        [0, 511, 512, 598], [tokens[i + 1] for i in (0, 511, 512, 598)]], atol=1e-5)  # fmt: skip
+    assert torch.allclose(
+        loss[[0, 511, 512, 598]],
+        -logits.log_softmax(-1)[[0, 511, 512, 598], [tokens[i + 1] for i in (0, 511, 512, 598)]],
+        atol=1e-5,
+    )
     for mode in ("pi", "ntk", "yarn"):
         changed = real_model.losses(tiny, tokens, mode, 2.0)
         assert not torch.allclose(changed, loss, atol=1e-3)

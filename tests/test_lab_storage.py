@@ -151,8 +151,9 @@ def test_another_seed_does_not_go_on_from_someone_elses_state(tiny, tmp_path, mo
     undo()
     trained(tmp_path, "rope", "--seed", 2)
     trained(tmp_path / "fresh", "rope", "--seed", 2)
-    assert storage.read_record("rope", folder=tmp_path)["sha256"] == (
-        storage.read_record("rope", folder=tmp_path / "fresh")["sha256"]
+    assert (
+        storage.read_record("rope", folder=tmp_path)["sha256"]
+        == (storage.read_record("rope", folder=tmp_path / "fresh")["sha256"])
     )
 
 
@@ -169,9 +170,12 @@ def test_a_real_ctrl_c_leaves_a_state_to_go_on_from(tmp_path):
     )
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
-        [sys.executable, "-c", script, *arguments[3:]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-c", script, *arguments[3:]],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         env=environment,
-    )  # fmt: skip
+    )
     assert process.stdout.readline() == "three\n"
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)

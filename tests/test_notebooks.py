@@ -13,11 +13,11 @@ import sys
 from pathlib import Path
 
 import ipywidgets
-import notebooks
 import pytest
 from bs4 import BeautifulSoup
 from IPython.display import display
 
+import notebooks
 from posviz import quiz
 
 ROOT = Path(__file__).parent.parent
@@ -83,23 +83,31 @@ def exported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exported")
     env = os.environ | {"JUPYTER_CONFIG_PATH": str(ROOT / "jupyter-config")}
     for kind in ("html", "markdown"):
-        subprocess.run([sys.executable, "-m", "nbconvert", "--log-level=ERROR", "--to", kind, "--output-dir", folder,
-                        *NOTEBOOKS], check=True, env=env)
+        subprocess.run(
+            [sys.executable, "-m", "nbconvert", "--log-level=ERROR", "--to", kind, "--output-dir", folder, *NOTEBOOKS],
+            check=True,
+            env=env,
+        )
     return folder
 
 
 def pictures_of(path):
     """[(sentence, PNG bytes), ...] of the pictures stored in a chapter."""
     data = [output.get("data", {}) for cell in cells_of(path) for output in cell.get("outputs", [])]
-    return [("".join(part["text/plain"]), base64.b64decode("".join(part["image/png"])))
-            for part in data if "image/png" in part]
+    return [
+        ("".join(part["text/plain"]), base64.b64decode("".join(part["image/png"])))
+        for part in data
+        if "image/png" in part
+    ]
 
 
 @every_chapter
 def test_html_shows_every_picture_with_its_sentence(path, exported):
     page = BeautifulSoup((exported / f"{path.stem}.html").read_text(encoding="utf-8"), "html.parser")
-    shown = [(image["alt"], base64.b64decode(image["src"].removeprefix("data:image/png;base64,")))
-             for image in page.find_all("img")]
+    shown = [
+        (image["alt"], base64.b64decode(image["src"].removeprefix("data:image/png;base64,")))
+        for image in page.find_all("img")
+    ]
     assert_the_same(shown, pictures_of(path))
     assert page.find("script", type="application/vnd.jupyter.widget-view+json") is None
 
@@ -107,8 +115,10 @@ def test_html_shows_every_picture_with_its_sentence(path, exported):
 @every_chapter
 def test_markdown_shows_every_picture_with_its_sentence(path, exported):
     text = (exported / f"{path.stem}.md").read_text(encoding="utf-8")
-    shown = [(re.sub(r"\\(.)", r"\1", alt), (exported / file).read_bytes())
-             for alt, file in re.findall(r"!\[((?:\\.|[^\]\\])*)\]\(([^)]+\.png)\)", text)]
+    shown = [
+        (re.sub(r"\\(.)", r"\1", alt), (exported / file).read_bytes())
+        for alt, file in re.findall(r"!\[((?:\\.|[^\]\\])*)\]\(([^)]+\.png)\)", text)
+    ]
     assert_the_same(shown, pictures_of(path))
 
 
@@ -147,25 +157,49 @@ def test_strict_nbval_from_another_folder_nothing_writable_no_network(path, tmp_
     (folder / path.name).write_text(json.dumps(notebook), encoding="utf-8")
     before = files_of(locked_repository)
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:python", "-p", "no:cacheprovider", "--nbval", "--nbval-current-env",
-         "--nbval-cell-timeout", "120", path.name],
-        cwd=folder, env=locked_environment(locked_repository, tmp_path, no_torch), capture_output=True, text=True)
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "no:python",
+            "-p",
+            "no:cacheprovider",
+            "--nbval",
+            "--nbval-current-env",
+            "--nbval-cell-timeout",
+            "120",
+            path.name,
+        ],
+        cwd=folder,
+        env=locked_environment(locked_repository, tmp_path, no_torch),
+        capture_output=True,
+        text=True,
+    )
     assert run.returncode == 0, run.stdout + run.stderr
     assert files_of(locked_repository) == before
 
 
 def locked_environment(repository, temporary, no_torch):
     """Environment variables under which Python lives on a locked machine: see tests/locked/sitecustomize.py."""
-    home = os.devnull + "/home"   # nobody can write there, not even root
+    home = os.devnull + "/home"  # nobody can write there, not even root
     env = os.environ | {
-        "HOME": home, "USERPROFILE": home,
-        "TMPDIR": str(temporary), "JUPYTER_RUNTIME_DIR": str(temporary / "runtime"),   # a hub gives a kernel these two
+        "HOME": home,
+        "USERPROFILE": home,
+        "TMPDIR": str(temporary),
+        "JUPYTER_RUNTIME_DIR": str(temporary / "runtime"),  # a hub gives a kernel these two
         "PYTHONPATH": os.pathsep.join([str(ROOT / "tests" / "locked"), str(repository)]),
         "POSVIZ_READ_ONLY": os.pathsep.join([str(repository), str(ROOT), os.path.expanduser("~")]),
         "POSVIZ_NO_TORCH": "1" if no_torch else "",
     }
-    for name in ("IPYTHONDIR", "MPLCONFIGDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "XDG_CACHE_HOME",
-                 "XDG_CONFIG_HOME"):
+    for name in (
+        "IPYTHONDIR",
+        "MPLCONFIGDIR",
+        "JUPYTER_CONFIG_DIR",
+        "JUPYTER_DATA_DIR",
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+    ):
         env.pop(name, None)
     return env
 
@@ -174,15 +208,23 @@ def files_of(root):
     return {str(file): (file.stat().st_size, file.stat().st_mtime_ns) for file in root.rglob("*")}
 
 
-@pytest.mark.parametrize("attempt, error", [
-    ("open(posviz.__file__, 'a')", "Read-only file system"),
-    ("os.mkdir(os.path.join(os.path.dirname(posviz.__file__), 'new'))", "Read-only file system"),
-    ("socket.create_connection(('192.0.2.1', 80), 1)", "Network is unreachable"),
-    ("socket.create_connection(('pypi.org', 443), 1)", "Network is unreachable"),
-    ("import torch", "No module named 'torch'"),
-])
+@pytest.mark.parametrize(
+    "attempt, error",
+    [
+        ("open(posviz.__file__, 'a')", "Read-only file system"),
+        ("os.mkdir(os.path.join(os.path.dirname(posviz.__file__), 'new'))", "Read-only file system"),
+        ("socket.create_connection(('192.0.2.1', 80), 1)", "Network is unreachable"),
+        ("socket.create_connection(('pypi.org', 443), 1)", "Network is unreachable"),
+        ("import torch", "No module named 'torch'"),
+    ],
+)
 def test_the_locked_machine_refuses(attempt, error, tmp_path, locked_repository):
     code = f"import os, socket, posviz\nassert posviz.__file__.startswith({str(locked_repository)!r})\n{attempt}"
-    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, text=True, capture_output=True,
-                         env=locked_environment(locked_repository, tmp_path, no_torch=True))
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        env=locked_environment(locked_repository, tmp_path, no_torch=True),
+    )
     assert run.returncode == 1 and error in run.stderr.splitlines()[-1]

@@ -154,9 +154,7 @@ def test_yarn_scaling(dim, factor, length, base, fast, slow):
 @pytest.mark.parametrize(("low", "high"), [(1.0, 4.0), (2.0, 16.0)])
 def test_llama3_scaling(dim, factor, low, high):
     scaling = {"factor": factor, "low_freq_factor": low, "high_freq_factor": high}
-    config = llama_config(
-        dim, 500_000.0, 131_072, rope_type="llama3", original_max_position_embeddings=8192, **scaling
-    )
+    config = llama_config(dim, 500_000.0, 131_072, rope_type="llama3", original_max_position_embeddings=8192, **scaling)
     expected, temperature = ROPE_INIT_FUNCTIONS["llama3"](config)
     close(llama3_frequencies(dim, factor, low=low, high=high) / expected.double().numpy(), np.ones(dim // 2))
     assert temperature == 1

@@ -44,9 +44,17 @@ def test_ids_are_unique_and_belong_to_their_chapter(chapter):
 
 
 HALF = quiz.number("9.1", 0.5, within=0.01, right="Yes.", wrong=[(2.0, "Upside down.")], otherwise="Divide.")
-PAIR = quiz.number("9.2", [1, 2], within=0, right="Yes.", wrong=[([2, 1], "Swapped."), (3, "The sum.")], otherwise="No.")
-TWICE = quiz.function("9.3", lambda x: 2 * x, probes=[(np.arange(3),), (1.5,)], right="Yes.",
-                      wrong=[(lambda x: x**2, "That squares.")], otherwise="Add it to itself.")
+PAIR = quiz.number(
+    "9.2", [1, 2], within=0, right="Yes.", wrong=[([2, 1], "Swapped."), (3, "The sum.")], otherwise="No."
+)
+TWICE = quiz.function(
+    "9.3",
+    lambda x: 2 * x,
+    probes=[(np.arange(3),), (1.5,)],
+    right="Yes.",
+    wrong=[(lambda x: x**2, "That squares.")],
+    otherwise="Add it to itself.",
+)
 
 
 @pytest.mark.parametrize("answer", [0.5, [0.5], np.array(0.5), np.array([[0.5]]), np.float32(0.509), (0.5,)])
@@ -65,10 +73,21 @@ def test_a_tensor_is_accepted():
     assert PAIR.check(torch.tensor([1, 2])).right is True
 
 
-@pytest.mark.parametrize("answer, says", [
-    ("half", "number"), (None, "number"), (True, "number"), (float("nan"), "finite"), ([1, [2]], "different lengths"),
-    ([0.5, 0.5], "shape (2,)"), (len, "number"), (7, "Divide."), (0.52, "Divide."), (1j, "number"),
-])
+@pytest.mark.parametrize(
+    "answer, says",
+    [
+        ("half", "number"),
+        (None, "number"),
+        (True, "number"),
+        (float("nan"), "finite"),
+        ([1, [2]], "different lengths"),
+        ([0.5, 0.5], "shape (2,)"),
+        (len, "number"),
+        (7, "Divide."),
+        (0.52, "Divide."),
+        (1j, "number"),
+    ],
+)
 def test_a_number_of_another_form_is_told_what_is_asked(answer, says):
     result = HALF.check(answer)
     assert result.right is False and says in result.message
@@ -84,11 +103,20 @@ def square_in_place(x):
     return x
 
 
-@pytest.mark.parametrize("answer, right, says", [
-    (lambda x: x + x, True, "Yes."), (lambda x: x**2, False, "squares"), (square_in_place, False, "squares"),
-    (lambda x: None, False, "return"), (lambda: 1, False, "TypeError"), (3, False, "without calling it"),
-    (lambda x: x * 2 + 1, False, "Add it"), (lambda x: [1], False, "shape"), (lambda x: "no", False, "number"),
-])
+@pytest.mark.parametrize(
+    "answer, right, says",
+    [
+        (lambda x: x + x, True, "Yes."),
+        (lambda x: x**2, False, "squares"),
+        (square_in_place, False, "squares"),
+        (lambda x: None, False, "return"),
+        (lambda: 1, False, "TypeError"),
+        (3, False, "without calling it"),
+        (lambda x: x * 2 + 1, False, "Add it"),
+        (lambda x: [1], False, "shape"),
+        (lambda x: "no", False, "number"),
+    ],
+)
 def test_functions_are_compared_on_every_probe(answer, right, says):
     result = TWICE.check(answer)
     assert result.right is right and says in result.message

@@ -227,11 +227,7 @@ def test_deberta_equals_the_loop(convention, query, key):
             for j in range(key):
                 forward = deberta_delta_loop(i, j, span)
                 backward = deberta_delta_loop(j, i, span) if convention == "paper" else forward
-                expected = [
-                    dot(qc[h, row], kc[h, j]),
-                    dot(qc[h, row], kr[h, forward]),
-                    dot(kc[h, j], qr[h, backward]),
-                ]
+                expected = [dot(qc[h, row], kc[h, j]), dot(qc[h, row], kr[h, forward]), dot(kc[h, j], qr[h, backward])]
                 assert [term[h, row, j] for term in terms] == pytest.approx(expected, abs=1e-13)
 
 

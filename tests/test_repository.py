@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 CONDA_NAMES = {"pytorch": "torch"}
-BROUGHT_ALONG = {"IPython", "triton"}   # by jupyterlab, and by torch where there is a GPU
+BROUGHT_ALONG = {"IPython", "triton"}  # by jupyterlab, and by torch where there is a GPU
 
 
 def requirements(text):
@@ -72,10 +72,13 @@ def test_help_lists_every_target():
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
-@pytest.mark.parametrize("script, words", [
-    ("exit 1", "posviz needs Python 3.11 or newer as "),
-    ("case \"$2\" in *ensurepip*) exit 1;; esac", "This Python has no venv module."),
-])
+@pytest.mark.parametrize(
+    "script, words",
+    [
+        ("exit 1", "posviz needs Python 3.11 or newer as "),
+        ('case "$2" in *ensurepip*) exit 1;; esac', "This Python has no venv module."),
+    ],
+)
 def test_make_says_in_one_line_what_is_missing(script, words, tmp_path):
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\n{script}\n")

@@ -17,7 +17,11 @@ def turned(x, positions, layout, width):
     """The rotation in complex float64, by hand."""
     x = x.double().numpy()
     angles = np.asarray(positions)[..., None] * 10_000.0 ** (-np.arange(0, width, 2) / width)
-    a, b = (x[..., 0:width:2], x[..., 1:width:2]) if layout == "interleaved" else (x[..., : width // 2], x[..., width // 2 : width])
+    a, b = (
+        (x[..., 0:width:2], x[..., 1:width:2])
+        if layout == "interleaved"
+        else (x[..., : width // 2], x[..., width // 2 : width])
+    )
     z = (a + 1j * b) * np.exp(1j * angles)
     pairs = np.stack([z.real, z.imag], -1) if layout == "interleaved" else np.stack([z.real, z.imag], -2)
     return np.concatenate([pairs.reshape(*x.shape[:-1], width), x[..., width:]], axis=-1)
@@ -50,7 +54,9 @@ def block(request, monkeypatch):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize(("dtype", "rounding"), [("float64", 1e-15), ("float32", 1e-7), ("bfloat16", 2**-8), ("float16", 2**-11)])
+@pytest.mark.parametrize(
+    ("dtype", "rounding"), [("float64", 1e-15), ("float32", 1e-7), ("bfloat16", 2**-8), ("float16", 2**-11)]
+)
 @pytest.mark.parametrize(("x", "positions", "width"), [c[1:] for c in cases()], ids=[c[0] for c in cases()])
 def test_every_shape_memory_order_and_block(x, positions, width, dtype, rounding, layout, block):
     x = x.to(getattr(torch, dtype))
@@ -58,8 +64,11 @@ def test_every_shape_memory_order_and_block(x, positions, width, dtype, rounding
     cos, sin = rotation_table(positions, rope_frequencies(width), x)
     table = rope_torch.table(cos, sin, layout)
     limit = 4 * rounding * np.abs(right).max(initial=1) + (2e-9 if dtype == "float64" else 0)
-    for found in (rope_torch.rotate(x, table, layout), rotate_pairs(x, cos, sin, layout),
-                  torch.from_numpy(rotate_pairs(x.double().numpy(), cos.double().numpy(), sin.double().numpy(), layout))):
+    for found in (
+        rope_torch.rotate(x, table, layout),
+        rotate_pairs(x, cos, sin, layout),
+        torch.from_numpy(rotate_pairs(x.double().numpy(), cos.double().numpy(), sin.double().numpy(), layout)),
+    ):
         assert found.shape == x.shape
         np.testing.assert_allclose(found.double().numpy(), right, rtol=0, atol=limit)
     here = x.clone()
@@ -79,10 +88,12 @@ def test_large_tensors_take_this_way_and_come_out_as_small_ones_do(layout, dtype
     calls.clear()
     parts = [posviz.rope(x[:, :, i : i + 100], range(i, i + 100), layout=layout) for i in range(0, 600, 100)]
     assert not calls
-    torch.testing.assert_close(torch.cat(parts, dim=2), whole, rtol=2**-8 if dtype == torch.bfloat16 else 1e-6, atol=1e-6)
+    torch.testing.assert_close(
+        torch.cat(parts, dim=2), whole, rtol=2**-8 if dtype == torch.bfloat16 else 1e-6, atol=1e-6
+    )
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")   # torch's own, in forward mode
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own, in forward mode
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("width", [2, 4])
 def test_gradients_forward_mode_and_maps(layout, width, monkeypatch):
@@ -99,7 +110,9 @@ def test_gradients_forward_mode_and_maps(layout, width, monkeypatch):
     assert torch.allclose(torch.func.vmap(rotate, in_dims=1, out_dims=1)(x), rotate(x))
 
     def each(x, positions):
-        return rope_torch.rotate(x, rope_torch.table(*rotation_table(positions, rope_frequencies(width), x), layout), layout)
+        return rope_torch.rotate(
+            x, rope_torch.table(*rotation_table(positions, rope_frequencies(width), x), layout), layout
+        )
 
     positions = torch.tensor([[0, 1, 2, 3, 4], [7, 8, 9, 10, 11]])
     apart = torch.stack([each(x[i], positions[i]) for i in range(2)])

@@ -28,7 +28,11 @@ def turned(x, positions, layout, width):
     """The rotation in complex float64, by hand."""
     x = x.detach().double().numpy()
     angles = np.asarray(positions)[..., None] * 10_000.0 ** (-np.arange(0, width, 2) / width)
-    a, b = (x[..., 0:width:2], x[..., 1:width:2]) if layout == "interleaved" else (x[..., : width // 2], x[..., width // 2 : width])
+    a, b = (
+        (x[..., 0:width:2], x[..., 1:width:2])
+        if layout == "interleaved"
+        else (x[..., : width // 2], x[..., width // 2 : width])
+    )
     z = (a + 1j * b) * np.exp(1j * angles)
     pairs = np.stack([z.real, z.imag], -1) if layout == "interleaved" else np.stack([z.real, z.imag], -2)
     return np.concatenate([pairs.reshape(*x.shape[:-1], width), x[..., width:]], axis=-1)
@@ -57,10 +61,12 @@ def cases():
 @pytest.mark.parametrize("inplace", [False, True], ids=["new", "in place"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 # One step in the last place for 16 bits: the interpreter cuts off where a GPU rounds to nearest.
-@pytest.mark.parametrize(("dtype", "step"), [("float64", 1e-9), ("float32", 5e-7), ("bfloat16", 2**-7), ("float16", 2**-10)])
+@pytest.mark.parametrize(
+    ("dtype", "step"), [("float64", 1e-9), ("float32", 5e-7), ("bfloat16", 2**-7), ("float16", 2**-10)]
+)
 @pytest.mark.parametrize(("x", "positions", "width"), [c[1:] for c in cases()], ids=[c[0] for c in cases()])
 def test_every_shape_stride_and_dtype(kernel, x, positions, width, dtype, step, layout, inplace):
-    memory = torch.empty(0).set_(x.untyped_storage()).to(getattr(torch, dtype), copy=True)   # with what lies between
+    memory = torch.empty(0).set_(x.untyped_storage()).to(getattr(torch, dtype), copy=True)  # with what lies between
     x = memory.as_strided(x.shape, x.stride(), x.storage_offset())
     right = turned(x, positions, layout, width)
     before = memory.clone()
@@ -69,7 +75,7 @@ def test_every_shape_stride_and_dtype(kernel, x, positions, width, dtype, step, 
     assert (found.data_ptr() == x.data_ptr()) == inplace or not x.numel()
     if inplace:
         before.as_strided(x.shape, x.stride(), x.storage_offset()).copy_(x)
-    assert torch.equal(memory, before)   # nothing beside the result was written
+    assert torch.equal(memory, before)  # nothing beside the result was written
     np.testing.assert_allclose(found.double().numpy(), right, rtol=step, atol=step if dtype != "bfloat16" else 1e-6)
 
 
@@ -97,15 +103,24 @@ def test_back_from_a_gradient_with_other_strides(kernel):
     x = torch.randn(2, 3, 5, 8, generator=torch.Generator().manual_seed(6), requires_grad=True)
     cos, sin = rotation_table(np.arange(5), rope_frequencies(8), x)
     gradient = torch.ones(1).expand(2, 3, 5, 8)
-    found, right = (torch.autograd.grad(rotate(x, cos, sin), x, gradient)[0] for rotate in (kernel.rotate_pairs, rotate_pairs))
+    found, right = (
+        torch.autograd.grad(rotate(x, cos, sin), x, gradient)[0] for rotate in (kernel.rotate_pairs, rotate_pairs)
+    )
     torch.testing.assert_close(found, right)
 
 
-@pytest.mark.parametrize("change", [
-    {"layout": "halves"}, {"x": torch.zeros(8)}, {"x": torch.zeros(1, 1, 1, 3, 8)}, {"x": torch.zeros(3, 6)},
-    {"cos": torch.zeros(4, 4), "sin": torch.zeros(4, 4)}, {"sin": torch.zeros(3, 2)},
-    {"x": torch.zeros(2, 3, 8), "cos": torch.zeros(2, 3, 4), "sin": torch.zeros(2, 3, 4)},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"layout": "halves"},
+        {"x": torch.zeros(8)},
+        {"x": torch.zeros(1, 1, 1, 3, 8)},
+        {"x": torch.zeros(3, 6)},
+        {"cos": torch.zeros(4, 4), "sin": torch.zeros(4, 4)},
+        {"sin": torch.zeros(3, 2)},
+        {"x": torch.zeros(2, 3, 8), "cos": torch.zeros(2, 3, 4), "sin": torch.zeros(2, 3, 4)},
+    ],
+)
 def test_what_does_not_fit_is_refused(kernel, change):
     good = {"x": torch.zeros(3, 8), "cos": torch.zeros(3, 4), "sin": torch.zeros(3, 4), "layout": "half"}
     kernel.rotate_pairs(**good)

@@ -24,8 +24,13 @@ def test_a_jupyter_server_finds_the_extension_and_finds_it_sound(tmp_path):
     folder = "jupyter_server_config.d"
     shutil.copytree(ROOT / "jupyter-config" / folder, tmp_path / folder)
     env = os.environ | {"JUPYTER_CONFIG_DIR": str(tmp_path)}
-    said = subprocess.run([sys.executable, "-m", "jupyter", "server", "extension", "list"], env=env, check=True,
-                          capture_output=True, text=True)
+    said = subprocess.run(
+        [sys.executable, "-m", "jupyter", "server", "extension", "list"],
+        env=env,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     here = (said.stdout + said.stderr).partition(f"Config dir: {tmp_path}")[2].partition("Config dir:")[0].splitlines()
     assert any("posviz.server" in line and "enabled" in line for line in here)
     assert any("posviz.server" in line and "OK" in line for line in here)

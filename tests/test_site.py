@@ -16,7 +16,7 @@ from static_pages import CHAPTERS, SAMPLE
 
 from posviz.views import base
 
-LARGEST_CHAPTER = 2_000_000   # bytes, pictures included
+LARGEST_CHAPTER = 2_000_000  # bytes, pictures included
 OTHERS = ["index", "glossary", "claims"]
 
 pytestmark = pytest.mark.browser
@@ -79,8 +79,11 @@ def test_every_claim_leads_to_its_cell(soups):
 @sampled
 def test_a_chapter_with_its_pictures_is_small(name, site):
     pictures = sum(file.stat().st_size for file in (site / name).rglob("*.webp"))
-    assert pictures + sum((site / file).stat().st_size for file in (f"{name}.html", "course.css", "course.js",
-                                                                    "math.woff")) < LARGEST_CHAPTER
+    assert (
+        pictures
+        + sum((site / file).stat().st_size for file in (f"{name}.html", "course.css", "course.js", "math.woff"))
+        < LARGEST_CHAPTER
+    )
 
 
 @sampled
@@ -112,7 +115,7 @@ def test_sliders_work_by_keyboard_and_nothing_is_asked_of_another_host(name, vis
             assert image.get_attribute("src").endswith(f"/{at}.webp")
             assert slider.get_attribute("aria-valuetext") == figure.locator("output").inner_text() == data["shown"][at]
         assert 0 <= start <= last
-        assert abs(figure.bounding_box()["height"] - height) <= 30   # a sentence of one line more at most
+        assert abs(figure.bounding_box()["height"] - height) <= 30  # a sentence of one line more at most
         assert image.evaluate("image => [image.naturalWidth, image.clientWidth <= 960]")[1]
     assert visitor.complaints == []
 

@@ -28,7 +28,7 @@ MEASURE = """() => {
     }
     return {out, smallest: Math.min(99, ...sizes)};
 }"""
-SMALLEST_TYPE = 11   # pixels of 720: what a listing of 15 lines with a picture comes down to
+SMALLEST_TYPE = 11  # pixels of 720: what a listing of 15 lines with a picture comes down to
 
 
 @pytest.fixture(scope="module")
@@ -79,10 +79,13 @@ def test_every_slide_fits(name, visitor):
     total = page.evaluate("Reveal.getTotalSlides()")
     assert total >= page.locator(".slides > section").count()
     for number in range(total):
-        page.evaluate("""number => {
+        page.evaluate(
+            """number => {
             const {h, v} = Reveal.getIndices(Reveal.getSlides()[number]);
             Reveal.slide(h, v);
-        }""", number)
+        }""",
+            number,
+        )
         seen = page.evaluate(MEASURE)
         assert seen["out"] == [], f"{name}, slide {number + 1}"
         assert seen["smallest"] >= SMALLEST_TYPE, f"{name}, slide {number + 1}"
@@ -96,8 +99,9 @@ def test_a_deck_moves_by_keyboard_and_steps_come_one_by_one(name, visitor):
     page.keyboard.press("ArrowRight")
     assert page.evaluate("Reveal.getIndices().h") == 1
     number = page.evaluate("Reveal.getSlides().findIndex(slide => slide.querySelector('.fragment'))")
-    page.evaluate("number => { const {h, v} = Reveal.getIndices(Reveal.getSlides()[number]); Reveal.slide(h, v, -1); }",
-                  number)
+    page.evaluate(
+        "number => { const {h, v} = Reveal.getIndices(Reveal.getSlides()[number]); Reveal.slide(h, v, -1); }", number
+    )
     step = page.locator("section.present .fragment").first
     assert "visible" not in step.get_attribute("class").split()
     page.keyboard.press("Space")

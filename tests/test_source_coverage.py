@@ -7,10 +7,35 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SECTIONS = ["motivation", "1", "2", "3", "3.1.1", "3.1.2", "3.1.3", "3.1.4", "3.2.1", "3.2.2", "4", "5.1", "5.2", "5.3",
-            "5.4", "6.1", "6.2", "7.1", "7.2", "7.3", "7.4", "summary"]
-ROW = re.compile(r"^\| (?P<section>[\w.]+) \| (?P<claim>[^|]+) \| (?P<chapter>\d) \| (?P<tag>claim-[a-z0-9.-]+) \| "
-                 r"(?P<verdict>shown|corrected) \|$", re.M)
+SECTIONS = [
+    "motivation",
+    "1",
+    "2",
+    "3",
+    "3.1.1",
+    "3.1.2",
+    "3.1.3",
+    "3.1.4",
+    "3.2.1",
+    "3.2.2",
+    "4",
+    "5.1",
+    "5.2",
+    "5.3",
+    "5.4",
+    "6.1",
+    "6.2",
+    "7.1",
+    "7.2",
+    "7.3",
+    "7.4",
+    "summary",
+]
+ROW = re.compile(
+    r"^\| (?P<section>[\w.]+) \| (?P<claim>[^|]+) \| (?P<chapter>\d) \| (?P<tag>claim-[a-z0-9.-]+) \| "
+    r"(?P<verdict>shown|corrected) \|$",
+    re.M,
+)
 
 
 def table():

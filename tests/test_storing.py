@@ -6,11 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import notebooks
 import pytest
 
-CELLS = ["from posviz import views\nviews.ClockWall().explorer(position=7)", "print('words')",
-         "views.RotationMatrix().explorer()"]
+import notebooks
+
+CELLS = [
+    "from posviz import views\nviews.ClockWall().explorer(position=7)",
+    "print('words')",
+    "views.RotationMatrix().explorer()",
+]
 
 
 def write(path, cells, metadata):
@@ -27,8 +31,17 @@ def read(path):
 def unrun(tmp_path):
     """A notebook as an editor leaves it: not run, one cell without an id, traces of a session in its metadata."""
     metadata = {"slideshow": {"slide_type": "slide"}, "tags": ["live"], "collapsed": True}
-    cells = [{"cell_type": "code", "id": f"code-{number}", "metadata": metadata, "source": code, "outputs": [],
-              "execution_count": 9} for number, code in enumerate(CELLS)]
+    cells = [
+        {
+            "cell_type": "code",
+            "id": f"code-{number}",
+            "metadata": metadata,
+            "source": code,
+            "outputs": [],
+            "execution_count": 9,
+        }
+        for number, code in enumerate(CELLS)
+    ]
     del cells[1]["id"]
     return write(tmp_path / "unrun.ipynb", cells, {"widgets": {}, "celltoolbar": "Tags"})
 
@@ -43,10 +56,13 @@ def test_storing_twice_changes_no_byte_and_leaves_no_trace_of_a_session(unrun):
     assert [path.name for path in unrun.parent.iterdir()] == ["unrun.ipynb"]
 
 
-@pytest.mark.parametrize("code, words", [
-    ("1 / 0", "ZeroDivisionError"),
-    ("import ipywidgets\nipywidgets.IntSlider()", "shows a widget without a still picture"),
-])
+@pytest.mark.parametrize(
+    "code, words",
+    [
+        ("1 / 0", "ZeroDivisionError"),
+        ("import ipywidgets\nipywidgets.IntSlider()", "shows a widget without a still picture"),
+    ],
+)
 def test_a_notebook_that_fails_is_not_stored(code, words, unrun):
     notebook = read(unrun)
     notebook["cells"][2]["source"] = code
@@ -59,12 +75,20 @@ def test_a_notebook_that_fails_is_not_stored(code, words, unrun):
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory):
-    cells = [{"cell_type": "code", "metadata": {"slideshow": {"slide_type": "slide"}}, "source": code, "outputs": [],
-              "execution_count": None} for code in CELLS]
+    cells = [
+        {
+            "cell_type": "code",
+            "metadata": {"slideshow": {"slide_type": "slide"}},
+            "source": code,
+            "outputs": [],
+            "execution_count": None,
+        }
+        for code in CELLS
+    ]
     return json.loads(notebooks.run(write(tmp_path_factory.mktemp("good") / "good.ipynb", cells, {})))
 
 
-FAULTS = {   # what is done to the good notebook: what must be said about it
+FAULTS = {  # what is done to the good notebook: what must be said about it
     "picture['execution_count'] = 7": "execution counts are not those of one clean run: [7, 2, 3]",
     "metadata['widgets'] = {}": "the metadata must be the kernelspec and the language alone",
     "picture['id'] = text['id']": "cell ids are missing or repeated",
@@ -91,8 +115,17 @@ FAULTS = {   # what is done to the good notebook: what must be said about it
 def test_every_fault_of_a_stored_file_is_found(fault, good, tmp_path):
     notebook = copy.deepcopy(good)
     picture, text = notebook["cells"][:2]
-    exec(fault, {"notebooks": notebooks, "metadata": notebook["metadata"], "picture": picture, "text": text,
-                 "output": picture["outputs"][0], "words": text["outputs"][0]})
+    exec(
+        fault,
+        {
+            "notebooks": notebooks,
+            "metadata": notebook["metadata"],
+            "picture": picture,
+            "text": text,
+            "output": picture["outputs"][0],
+            "words": text["outputs"][0],
+        },
+    )
     found = notebooks.problems(write(tmp_path / "spoiled.ipynb", notebook["cells"], notebook["metadata"]))
     assert len(found) == 1 and FAULTS[fault] in found[0]
 
@@ -100,10 +133,19 @@ def test_every_fault_of_a_stored_file_is_found(fault, good, tmp_path):
 def test_the_solution_must_check_what_its_exercise_checks(good, tmp_path):
     notebook = copy.deepcopy(good)
     notebook["cells"][1]["source"] = 'quiz.check("5.1", answer)'
-    solution = ("<details><summary>Solution</summary>\n\nTwo.\n\n"
-                '```python\nanswer = 2\nquiz.check("5.2", answer)\n```\n\n</details>')
-    notebook["cells"].insert(2, {"cell_type": "markdown", "id": "solution", "source": solution,
-                                 "metadata": {"slideshow": {"slide_type": "skip"}, "tags": ["solution"]}})
+    solution = (
+        "<details><summary>Solution</summary>\n\nTwo.\n\n"
+        '```python\nanswer = 2\nquiz.check("5.2", answer)\n```\n\n</details>'
+    )
+    notebook["cells"].insert(
+        2,
+        {
+            "cell_type": "markdown",
+            "id": "solution",
+            "source": solution,
+            "metadata": {"slideshow": {"slide_type": "skip"}, "tags": ["solution"]},
+        },
+    )
     path = tmp_path / "solved.ipynb"
     (found,) = notebooks.problems(write(path, notebook["cells"], notebook["metadata"]))
     assert "it checks ['5.1'], the solution after it ['5.2']" in found

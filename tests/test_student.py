@@ -6,9 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import notebooks
 import pytest
 import student
+
+import notebooks
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -47,8 +48,10 @@ def test_only_the_solutions_are_gone(path, copy):
     for cell in before:
         if "solution" in notebooks.tags(cell):
             assert notebooks.solution_code(cell) not in "\n".join(notebooks.source(kept) for kept in after)
-    checks = [set(re.findall(r"quiz\.check\(\s*[\"']([\d.]+)", "".join(map(notebooks.source, cells))))
-              for cells in (before, after)]
+    checks = [
+        set(re.findall(r"quiz\.check\(\s*[\"']([\d.]+)", "".join(map(notebooks.source, cells))))
+        for cells in (before, after)
+    ]
     assert checks[0] == checks[1]
 
 

@@ -21,9 +21,15 @@ each_view = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 def corners(view):
     """The full product of minimum, default and maximum of every control; then every further option of a choice, alone."""
     names = [control.name for control in view.controls]
-    ends = [[value for value in control.corners()
-             if not isinstance(control, base.Choice) or value in (control.options[0], control.default, control.options[-1])]
-            for control in view.controls]
+    ends = [
+        [
+            value
+            for value in control.corners()
+            if not isinstance(control, base.Choice)
+            or value in (control.options[0], control.default, control.options[-1])
+        ]
+        for control in view.controls
+    ]
     for values in itertools.product(*ends):
         yield dict(zip(names, values, strict=True))
     for control, tried in zip(view.controls, ends, strict=True):
@@ -62,7 +68,7 @@ def test_every_corner_draws_and_the_fast_frame_equals_a_full_draw(kind):
         sentence = live.update(**values)
         assert 25 <= len(sentence) <= LONGEST_SENTENCE and "nan" not in sentence.lower().split(), sentence
         fast = layers.frame()
-        assert len(png(fast)) <= 100_000, values   # bytes, at 100 dpi
+        assert len(png(fast)) <= 100_000, values  # bytes, at 100 dpi
         fast = fast[..., :3].astype(int)
         for artist in layers.moving:
             artist.set_animated(False)
@@ -123,8 +129,12 @@ def test_a_still_figure_is_independent_of_the_live_one(kind):
 def test_text_is_large_enough_for_the_back_row(kind):
     figure = kind().figure()
     import matplotlib.text
-    small = {text.get_text() for text in figure.findobj(matplotlib.text.Text)
-             if text.get_text().strip() and text.get_visible() and text.get_fontsize() < 12}
+
+    small = {
+        text.get_text()
+        for text in figure.findobj(matplotlib.text.Text)
+        if text.get_text().strip() and text.get_visible() and text.get_fontsize() < 12
+    }
     assert not small
 
 
@@ -142,6 +152,7 @@ def test_two_hundred_updates_leave_no_open_figure_and_bounded_memory():
     import tracemalloc
 
     from matplotlib import pyplot
+
     view = SLIDING()
     control = next(c for c in view.controls if isinstance(c, (base.Steps, base.Range)))
     explorer = view.explorer()

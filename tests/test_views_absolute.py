@@ -97,7 +97,10 @@ def test_alike_rows_shows_the_cosines_of_the_shipped_tables(table, rows):
     np.testing.assert_allclose(view.curve.get_ydata(), wanted, atol=1e-12)
     np.testing.assert_allclose(view.cosines.get_array()[17], wanted, atol=1e-12)
     others = [-2 if k == 17 else cosine for k, cosine in enumerate(wanted)]
-    assert sentence.startswith(table) and f"most like row 17 is row {int(np.argmax(others))} (cosine {max(others):.2f})" in sentence
+    assert (
+        sentence.startswith(table)
+        and f"most like row 17 is row {int(np.argmax(others))} (cosine {max(others):.2f})" in sentence
+    )
 
 
 def test_rows_of_the_sinusoidal_table_are_as_alike_as_their_distance_says():
@@ -185,8 +188,10 @@ def test_the_score_by_distance_of_three_kinds_of_vectors(vectors, dim, base, dra
 
 
 def test_the_word_of_the_key_moves_the_score_by_a_constant_only():
-    curves = {kind: absolute.DecayByDistance().drawn(vectors=kind, draw=4)[0].score.get_ydata()
-              for kind in ("identical", "random", "projected")}
+    curves = {
+        kind: absolute.DecayByDistance().drawn(vectors=kind, draw=4)[0].score.get_ydata()
+        for kind in ("identical", "random", "projected")
+    }
     np.testing.assert_allclose(curves["identical"], curves["random"], atol=1e-10)
     assert np.abs(curves["projected"] - curves["random"]).max() > 0.3
 
@@ -195,7 +200,7 @@ def test_the_word_of_the_key_moves_the_score_by_a_constant_only():
 def test_the_reader_is_the_least_squares_fit_with_a_penalty(trained, dim, penalty):
     view, _, sentence = absolute.ReadThePosition().drawn(trained=trained, dim=dim, penalty=penalty)
     table = naive_table(1024, dim)
-    rows = np.vstack([table[:trained], math.sqrt(penalty) * np.eye(dim)])   # the penalty, as rows to be fitted by 0
+    rows = np.vstack([table[:trained], math.sqrt(penalty) * np.eye(dim)])  # the penalty, as rows to be fitted by 0
     fitted = np.linalg.lstsq(rows, np.r_[np.arange(trained), np.zeros(dim)], rcond=None)[0]
     read = table @ fitted
     np.testing.assert_allclose(view.read.get_ydata(), read, atol=1e-2)
@@ -218,8 +223,11 @@ def test_the_tables_named_in_the_chapter_have_the_sizes_of_the_models():
         "OPT-125M (2022)": (opt.max_position_embeddings + 2, opt.hidden_size),
     }
     chapter = Path(absolute.__file__).parent.parent.parent / "notebooks" / "03_absolute.ipynb"
-    (cell,) = [cell for cell in json.loads(chapter.read_text("utf-8"))["cells"]
-               if "claim-3.1.3-who-uses-it" in cell["metadata"].get("tags", [])]
+    (cell,) = [
+        cell
+        for cell in json.loads(chapter.read_text("utf-8"))["cells"]
+        if "claim-3.1.3-who-uses-it" in cell["metadata"].get("tags", [])
+    ]
     names = {}
     exec("".join(cell["source"]).partition("for name")[0], names)
     assert {name: size for name, size in names["tables"].items() if "RoBERTa" not in name} == sizes

@@ -22,8 +22,9 @@ def row(part, encoding, change, seed):
     return next(r for r in RESULTS[part] if (r["encoding"], r["change"], r["seed"]) == (encoding, change, seed))
 
 
-@pytest.mark.parametrize("heads, head, length, symmetric",
-                         [(8, 1, 12, False), (8, 8, 64, True), (4, 2, 2, False), (16, 3, 5, True)])
+@pytest.mark.parametrize(
+    "heads, head, length, symmetric", [(8, 1, 12, False), (8, 8, 64, True), (4, 2, 2, False), (16, 3, 5, True)]
+)
 def test_bias_and_weights_equal_loops(heads, head, length, symmetric):
     live, _, sentence = views.BiasAndWeights().drawn(heads=heads, head=head, length=length, symmetric=symmetric)
     slope = 2 ** (-8 * head / heads)
@@ -174,4 +175,4 @@ def test_the_ideas_for_the_challenges_can_be_trained():
         q = k = torch.zeros(1, 2, 300, 32)
         bias = encoding.bias(q, k, 0)
         assert bias.shape[-2:] == (300, 300)
-        assert (bias.exp().diff(dim=-1)[..., -1, :] >= 0).all()   # farther is never better
+        assert (bias.exp().diff(dim=-1)[..., -1, :] >= 0).all()  # farther is never better

@@ -29,8 +29,11 @@ TABLE = Path(lab.__file__).parent / "results.json"
 
 def record(encoding, change, seed):
     """The row of the recorded table, read from the file."""
-    (row,) = [row for row in json.loads(TABLE.read_text())["rows"]
-              if (row["encoding"], row["change"], row["seed"]) == (encoding, change, seed)]
+    (row,) = [
+        row
+        for row in json.loads(TABLE.read_text())["rows"]
+        if (row["encoding"], row["change"], row["seed"]) == (encoding, change, seed)
+    ]
     return row
 
 
@@ -41,10 +44,16 @@ def softmax(scores):
 
 # Recorded loss and entropy
 
-@pytest.mark.parametrize("model, encoding, fix, change", [
-    ("RoPE", "rope", "YaRN + log-n", "yarn+log_n"), ("RoPE", "rope", "NTK-aware, s = 8 always", "ntk × 8"),
-    ("learned table", "learned", "all rows: stretched", "interpolate"), ("ALiBi", "alibi", "log-n", "log_n"),
-])
+
+@pytest.mark.parametrize(
+    "model, encoding, fix, change",
+    [
+        ("RoPE", "rope", "YaRN + log-n", "yarn+log_n"),
+        ("RoPE", "rope", "NTK-aware, s = 8 always", "ntk × 8"),
+        ("learned table", "learned", "all rows: stretched", "interpolate"),
+        ("ALiBi", "alibi", "log-n", "log_n"),
+    ],
+)
 def test_losses_are_the_recorded_ones_of_both_seeds(model, encoding, fix, change):
     view, _, sentence = LossByLength().drawn(model=model, fix=fix)
     for seed, line in enumerate(view.lines["with the change"], 1):
@@ -57,7 +66,9 @@ def test_losses_are_the_recorded_ones_of_both_seeds(model, encoding, fix, change
 
 
 def test_every_recorded_measurement_can_be_chosen():
-    chosen = {(encoding, change) for encoding in extrapolation.ENCODINGS.values() for change in extrapolation.FIXES.values()}
+    chosen = {
+        (encoding, change) for encoding in extrapolation.ENCODINGS.values() for change in extrapolation.FIXES.values()
+    }
     assert {(row["encoding"], row["change"]) for row in json.loads(TABLE.read_text())["rows"]} <= chosen
 
 
@@ -83,14 +94,17 @@ def test_a_learned_table_ends_where_its_rows_end():
     assert "no row, so there is no answer" in sentence
 
 
-@pytest.mark.parametrize("model, encoding, change", [
-    ("RoPE + NTK-aware", "rope", "ntk"), ("ALiBi", "alibi", None), ("no encoding", "none", None),
-])
+@pytest.mark.parametrize(
+    "model, encoding, change",
+    [("RoPE + NTK-aware", "rope", "ntk"), ("ALiBi", "alibi", None), ("no encoding", "none", None)],
+)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_entropy_and_loss_with_and_without_log_n_are_the_recorded_ones(model, encoding, change, seed):
     view, figure, sentence = EntropyByLength().drawn(model=model, seed=seed)
-    rows = {"as it is": record(encoding, change, seed),
-            "with log-n": record(encoding, f"{change}+log_n" if change else "log_n", seed)}
+    rows = {
+        "as it is": record(encoding, change, seed),
+        "with log-n": record(encoding, f"{change}+log_n" if change else "log_n", seed),
+    }
     for words, row in rows.items():
         assert list(view.entropy[words].get_ydata()) == row["entropy"]
         assert list(view.loss[words].get_ydata()) == row["loss"]
@@ -107,6 +121,7 @@ def test_entropy_fits_into_the_picture_and_stays_below_ln_n():
 
 
 # The spectrum
+
 
 def scaled_by_hand(scaling, speed, pair, dim, base, trained, fast, factor, times):
     turns = trained * speed / (2 * math.pi)
@@ -128,9 +143,10 @@ def scaled_by_hand(scaling, speed, pair, dim, base, trained, fast, factor, times
     return keep * speed + (1 - keep) * speed / factor
 
 
-@pytest.mark.parametrize("model, dim, base, trained, fast", [
-    ("LLaMA", 128, 1e4, 2048, 32), ("Llama 3", 128, 5e5, 8192, 32), ("our small model", 16, 100.0, 128, 4),
-])
+@pytest.mark.parametrize(
+    "model, dim, base, trained, fast",
+    [("LLaMA", 128, 1e4, 2048, 32), ("Llama 3", 128, 5e5, 8192, 32), ("our small model", 16, 100.0, 128, 4)],
+)
 def test_wavelengths_and_new_angles_are_those_of_each_pair(model, dim, base, trained, fast):
     view = Spectrum().drawn()[0]
     low, high = view.used.axes.get_ylim()
@@ -150,22 +166,29 @@ def test_wavelengths_and_new_angles_are_those_of_each_pair(model, dim, base, tra
         assert low < wave.min() and wave.max() < high
 
 
-@pytest.mark.parametrize("values, says", [
-    ({}, "23 of 64 pairs meet new angles, up to 4.00 times"),
-    ({"scaling": "PI"}, "0 of 64 pairs meet new angles. One token turns the fastest pair by 0.25 rad"),
-    ({"scaling": "NTK-aware"}, "22 of 64 pairs meet new angles, up to 1.62 times"),
-    ({"scaling": "NTK-aware", "factor": 9}, "0 of 64 pairs"),
-    ({"scaling": "dynamic NTK"}, "22 of 64 pairs"),
-    ({"scaling": "YaRN"}, "0 of 64 pairs meet new angles. One token turns the fastest pair by 1.00 rad"),
-    ({"scaling": "YaRN, the paper's ramp"}, "0 of 64 pairs meet new angles. One token turns the fastest pair by 1.00"),
-    ({"scaling": "Llama 3's"}, "0 of 64 pairs meet new angles. One token turns the fastest pair by 1.00 rad"),
-    ({"model": "our small model", "times": 2}, "2 of 8 pairs meet new angles"),
-])
+@pytest.mark.parametrize(
+    "values, says",
+    [
+        ({}, "23 of 64 pairs meet new angles, up to 4.00 times"),
+        ({"scaling": "PI"}, "0 of 64 pairs meet new angles. One token turns the fastest pair by 0.25 rad"),
+        ({"scaling": "NTK-aware"}, "22 of 64 pairs meet new angles, up to 1.62 times"),
+        ({"scaling": "NTK-aware", "factor": 9}, "0 of 64 pairs"),
+        ({"scaling": "dynamic NTK"}, "22 of 64 pairs"),
+        ({"scaling": "YaRN"}, "0 of 64 pairs meet new angles. One token turns the fastest pair by 1.00 rad"),
+        (
+            {"scaling": "YaRN, the paper's ramp"},
+            "0 of 64 pairs meet new angles. One token turns the fastest pair by 1.00",
+        ),
+        ({"scaling": "Llama 3's"}, "0 of 64 pairs meet new angles. One token turns the fastest pair by 1.00 rad"),
+        ({"model": "our small model", "times": 2}, "2 of 8 pairs meet new angles"),
+    ],
+)
 def test_the_answers_in_the_chapter_are_what_the_spectrum_shows(values, says):
     assert says in Spectrum().drawn(**values)[2]
 
 
 # Penalties
+
 
 @pytest.mark.parametrize("head, r1, r2", [(4, 1.0, 0.5), (1, 0.5, 1.0), (8, 3.0, 2.0)])
 def test_penalties_and_their_reach_are_those_of_the_formulas(head, r1, r2):
@@ -181,7 +204,7 @@ def test_penalties_and_their_reach_are_those_of_the_formulas(head, r1, r2):
         shown = view.bias[name].get_xdata().tolist()
         assert shown[0] == 1 and shown[-1] == 4095
         assert np.allclose(view.bias[name].get_ydata(), bias[shown])
-        within = np.exp(bias).cumsum() / np.exp(bias).sum()        # the largest is 0, at distance 0
+        within = np.exp(bias).cumsum() / np.exp(bias).sum()  # the largest is 0, at distance 0
         assert np.allclose(view.within[name].get_ydata(), within[shown])
         reach = next(x for x in range(4096) if within[x] >= 0.99)
         assert f"{reach:,} ({name})" in sentence
@@ -192,14 +215,13 @@ def test_alibi_is_kerple_with_power_1():
     assert np.array_equal(view.bias["ALiBi"].get_ydata(), view.bias["KERPLE power"].get_ydata())
 
 
-@pytest.mark.parametrize("values, says", [
-    ({"head": 8}, "1,178 (ALiBi), 3,784 (KERPLE log)"),
-])
+@pytest.mark.parametrize("values, says", [({"head": 8}, "1,178 (ALiBi), 3,784 (KERPLE log)")])
 def test_the_answers_in_the_chapter_are_what_the_penalties_show(values, says):
     assert says in BiasShapes().drawn(**values)[2]
 
 
 # xPos
+
 
 @pytest.mark.parametrize("scale_base, gamma", [(512, 0.4), (64, 2.0), (2048, 0.1)])
 def test_the_score_of_xpos_is_that_of_scaled_and_turned_vectors(scale_base, gamma):
@@ -220,6 +242,7 @@ def test_the_score_of_xpos_is_that_of_scaled_and_turned_vectors(scale_base, gamm
 
 # The needle
 
+
 @pytest.mark.parametrize("needle, trained", [(9.0, 512), (6.0, 512), (2.0, 2048), (12.0, 128)])
 def test_the_weight_of_the_needle_follows_each_rule(needle, trained):
     view, _, sentence = Needle().drawn(needle=needle, trained=trained)
@@ -231,9 +254,11 @@ def test_the_weight_of_the_needle_follows_each_rule(needle, trained):
         assert view.curves["as it is"].get_ydata()[index] == pytest.approx(softmax(scores)[0])
         assert view.curves["ln L − ln n added"].get_ydata()[index] == pytest.approx(softmax(scores)[0])
         assert view.curves["ln n / ln L multiplied"].get_ydata()[index] == pytest.approx(
-            softmax([ratio * score for score in scores])[0])
+            softmax([ratio * score for score in scores])[0]
+        )
         assert view.curves["ln L − ln n multiplied"].get_ydata()[index] == pytest.approx(
-            softmax([difference * score for score in scores])[0])
+            softmax([difference * score for score in scores])[0]
+        )
     last = [curve.get_ydata()[-1] for curve in view.curves.values()]
     assert f"to {last[0]:.2f} as it is" in sentence and f"to {last[2]:.2f} with the ratio" in sentence
 
@@ -250,13 +275,16 @@ def test_the_answers_in_the_chapter_are_what_the_needle_shows():
 
 # The microscope
 
+
 def shown(view):
     """The weights in the map, 0 where it is blank."""
     data = view.weights.get_array()
     return np.ma.filled(data, 0.0) ** 2
 
 
-@pytest.mark.parametrize("encoding, name, layer, head", [("RoPE", "rope", 1, 1), ("T5", "t5", 4, 3), ("no encoding", "none", 2, 4)])
+@pytest.mark.parametrize(
+    "encoding, name, layer, head", [("RoPE", "rope", 1, 1), ("T5", "t5", 4, 3), ("no encoding", "none", 2, 4)]
+)
 def test_the_microscope_shows_the_weights_of_the_shipped_model(encoding, name, layer, head):
     text = "def f(x): return x $_$"
     view, _, sentence = AttentionMicroscope().drawn(text=text, encoding=encoding, layer=layer, head=head)
@@ -321,9 +349,11 @@ def test_any_letter_is_read_as_its_bytes():
 
 
 def test_the_pictures_need_no_torch_until_a_model_is_looked_into():
-    script = ("import sys; from posviz.views import extrapolation as e;"
-              "[kind().drawn() for kind in (e.LossByLength, e.EntropyByLength, e.Spectrum, e.BiasShapes)];"
-              "assert 'torch' not in sys.modules")
+    script = (
+        "import sys; from posviz.views import extrapolation as e;"
+        "[kind().drawn() for kind in (e.LossByLength, e.EntropyByLength, e.Spectrum, e.BiasShapes)];"
+        "assert 'torch' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", script], check=True)
 
 

@@ -51,8 +51,9 @@ def terms_of_pair(method, word, other, i, j):
 def test_the_score_matrix_is_the_sum_of_the_terms_of_each_pair(method, terms, first):
     view, _, sentence = relative.ScoreTerms().drawn(method=method, terms=terms, first=first)
     text = relative.TEXT
-    expected = np.array([[terms_of_pair(method, text[i], text[j], first + i, first + j) for j in range(6)]
-                         for i in range(6)])
+    expected = np.array(
+        [[terms_of_pair(method, text[i], text[j], first + i, first + j) for j in range(6)] for i in range(6)]
+    )
     total = expected[..., :terms].sum(axis=-1)
     newest = expected[..., terms - 1]
     assert np.allclose(view.total.get_array(), total)
@@ -93,15 +94,21 @@ STEPS_WITHOUT_MEMORY = [
 
 def cells_shown(view):
     """{(row, column): the number written there} of the picture."""
-    return {(int(row), int(column)): name for name, line in view.numbers.items()
-            for column, row in zip(*line.get_data(), strict=True)}
+    return {
+        (int(row), int(column)): name
+        for name, line in view.numbers.items()
+        for column, row in zip(*line.get_data(), strict=True)
+    }
 
 
 @pytest.mark.parametrize("step", range(5))
 def test_the_shift_shows_each_number_where_a_strip_of_numbers_puts_it(step):
     view, _, sentence = relative.RelativeShift().drawn(step=step)
-    expected = {(row, column): name for row, line in enumerate(STEPS_WITHOUT_MEMORY[step])
-                for column, name in enumerate(line.split())}
+    expected = {
+        (row, column): name
+        for row, line in enumerate(STEPS_WITHOUT_MEMORY[step])
+        for column, name in enumerate(line.split())
+    }
     assert cells_shown(view) == expected
     colours = np.ma.filled(np.ma.masked_invalid(view.cells.get_array()), -9)
     for (row, column), name in expected.items():
@@ -114,8 +121,9 @@ def test_the_shift_shows_each_number_where_a_strip_of_numbers_puts_it(step):
 @pytest.mark.parametrize("memory", [0, 1, 2, 3])
 def test_after_the_mask_each_cell_holds_the_distance_of_its_query_and_key(memory):
     view, _, sentence = relative.RelativeShift().drawn(step=4, memory=memory)
-    assert cells_shown(view) == {(i, j): f"{10 * i + i + memory - j:02d}"
-                                 for i in range(4) for j in range(i + memory + 1)}
+    assert cells_shown(view) == {
+        (i, j): f"{10 * i + i + memory - j:02d}" for i in range(4) for j in range(i + memory + 1)
+    }
     leftovers = 4 * (4 + memory) - len(cells_shown(view))
     assert numbers(sentence) == [4, leftovers, 3 + memory, 0]
 
@@ -138,7 +146,7 @@ def test_the_numbers_of_the_shift_stand_out_from_their_cells():
     for name, line in view.numbers.items():
         ground = shades[-1 if name == "0" else int(name) // 10]
         assert (line.get_color() == "white") == (ground < 0.45)
-        assert 16 < line.get_markersize() * DPI / 72 * 2 / len(name) < 0.9 * (cell[1, 0] - cell[0, 0])   # fits its cell
+        assert 16 < line.get_markersize() * DPI / 72 * 2 / len(name) < 0.9 * (cell[1, 0] - cell[0, 0])  # fits its cell
 
 
 def loop_bucket(offset, bidirectional, buckets, longest):
@@ -155,12 +163,19 @@ def loop_bucket(offset, bidirectional, buckets, longest):
     return future + exact + sum(distance >= edge - 1e-9 for edge in edges) - 1
 
 
-@pytest.mark.parametrize("state", [
-    {}, {"relative": -100}, {"relative": 0}, {"relative": 7}, {"relative": 7, "bidirectional": True},
-    {"relative": -33, "bidirectional": True, "buckets": 12, "longest": 68},
-    {"relative": -200, "buckets": 8, "longest": 40},
-    {"relative": 200, "bidirectional": True, "buckets": 64, "longest": 200},
-])
+@pytest.mark.parametrize(
+    "state",
+    [
+        {},
+        {"relative": -100},
+        {"relative": 0},
+        {"relative": 7},
+        {"relative": 7, "bidirectional": True},
+        {"relative": -33, "bidirectional": True, "buckets": 12, "longest": 68},
+        {"relative": -200, "buckets": 8, "longest": 40},
+        {"relative": 200, "bidirectional": True, "buckets": 64, "longest": 200},
+    ],
+)
 def test_the_buckets_are_those_of_a_loop_over_their_edges(state):
     view, _, sentence = relative.T5Buckets().drawn(**state)
     values = relative.T5Buckets().values(**state)
@@ -179,17 +194,25 @@ def test_the_buckets_are_those_of_a_loop_over_their_edges(state):
     assert sentence.endswith(f"begins at distance {begins}, not at {values['longest']}.")
 
 
-@pytest.mark.parametrize("state, says", [
-    ({}, "20 tokens in the past: bucket 17 of 32, shared by distances 19 to 20. The last bucket of the past begins at "
-         "distance 113"),
-    ({"relative": -5}, "bucket 5 of 32, shared by distance 5 alone"),
-    ({"relative": -180}, "bucket 31 of 32, shared by all distances from 113 on"),
-    ({"relative": 50}, "50 tokens in the future: bucket 0 of 32, shared by every key in the future and the query"),
-    ({"relative": 50, "bidirectional": True}, "bucket 29 of 32, shared by distances 46 to 63. The last bucket of "
-                                              "the past begins at distance 91"),
-    ({"relative": 120, "bidirectional": True}, "bucket 31 of 32, shared by all distances from 91 on"),
-    ({"relative": 0, "bidirectional": True}, "The query itself: bucket 0 of 32, shared by distance 0 alone"),
-])
+@pytest.mark.parametrize(
+    "state, says",
+    [
+        (
+            {},
+            "20 tokens in the past: bucket 17 of 32, shared by distances 19 to 20. The last bucket of the past begins at "
+            "distance 113",
+        ),
+        ({"relative": -5}, "bucket 5 of 32, shared by distance 5 alone"),
+        ({"relative": -180}, "bucket 31 of 32, shared by all distances from 113 on"),
+        ({"relative": 50}, "50 tokens in the future: bucket 0 of 32, shared by every key in the future and the query"),
+        (
+            {"relative": 50, "bidirectional": True},
+            "bucket 29 of 32, shared by distances 46 to 63. The last bucket of the past begins at distance 91",
+        ),
+        ({"relative": 120, "bidirectional": True}, "bucket 31 of 32, shared by all distances from 91 on"),
+        ({"relative": 0, "bidirectional": True}, "The query itself: bucket 0 of 32, shared by distance 0 alone"),
+    ],
+)
 def test_the_sentence_names_the_published_ranges(state, says):
     assert says in relative.T5Buckets().drawn(**state)[2]
 

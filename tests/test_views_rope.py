@@ -35,9 +35,10 @@ def pieces(line):
 
 # The turning pair
 
-@pytest.mark.parametrize("m, n, theta", [
-    (3, 1, 0.3), (0, 0, 0.3), (40, 0, 1.0), (0, 40, 0.05), (17, 29, 0.0), (12, 31, 0.85),
-])
+
+@pytest.mark.parametrize(
+    "m, n, theta", [(3, 1, 0.3), (0, 0, 0.3), (40, 0, 1.0), (0, 40, 0.05), (17, 29, 0.0), (12, 31, 0.85)]
+)
 def test_both_vectors_and_their_score_are_those_of_complex_multiplication(m, n, theta):
     view, _, sentence = TurningPair().drawn(m=m, n=n, theta=theta)
     query, key = 1 * cmath.exp(1j * m * theta), (0.6 + 0.8j) * cmath.exp(1j * n * theta)
@@ -62,11 +63,19 @@ def test_the_arc_goes_the_short_way_from_key_to_query():
     assert abs(np.angle(arc[1:] / arc[:-1]).sum()) <= math.pi
 
 
-@pytest.mark.parametrize("start, moved, expected", [
-    ((3, 1), ("m", 13), (13, 11)), ((3, 1), ("m", 40), (40, 38)), ((3, 1), ("m", 0), (2, 0)),
-    ((3, 1), ("n", 40), (40, 38)), ((3, 1), ("n", 0), (2, 0)), ((5, 30), ("m", 30), (15, 40)),
-    ((40, 0), ("m", 0), (40, 0)), ((7, 7), ("n", 0), (0, 0)),
-])
+@pytest.mark.parametrize(
+    "start, moved, expected",
+    [
+        ((3, 1), ("m", 13), (13, 11)),
+        ((3, 1), ("m", 40), (40, 38)),
+        ((3, 1), ("m", 0), (2, 0)),
+        ((3, 1), ("n", 40), (40, 38)),
+        ((3, 1), ("n", 0), (2, 0)),
+        ((5, 30), ("m", 30), (15, 40)),
+        ((40, 0), ("m", 0), (40, 0)),
+        ((7, 7), ("n", 0), (0, 0)),
+    ],
+)
 def test_together_the_distance_stays_and_both_stop_at_the_ends(start, moved, expected):
     explorer = TurningPair().explorer(m=start[0], n=start[1], together=True)
     before = re.search(r"score stays (\S+)\.", explorer.sentence)[1]
@@ -87,9 +96,10 @@ def test_apart_only_the_moved_one_moves():
 
 # The wall of clocks
 
-@pytest.mark.parametrize("position, dim, base", [
-    (100, 128, 1e4), (0, 128, 1e4), (4096, 8, 1e7), (2048, 72, 1e2), (37, 16, 1e4),
-])
+
+@pytest.mark.parametrize(
+    "position, dim, base", [(100, 128, 1e4), (0, 128, 1e4), (4096, 8, 1e7), (2048, 72, 1e2), (37, 16, 1e4)]
+)
 def test_every_hand_stands_at_position_times_frequency(position, dim, base):
     view, _, sentence = ClockWall().drawn(position=position, dim=dim, base=base)
     hands, rims = pieces(view.hands), pieces(view.rims)
@@ -121,6 +131,7 @@ def test_dials_do_not_touch_and_read_from_left_to_right():
 
 # The matrix
 
+
 @pytest.mark.parametrize("layout", ["interleaved", "half"])
 @pytest.mark.parametrize("position, dim, base", [(5, 8, 1e4), (1000, 32, 1e2), (0, 2, 1e7), (77, 14, 1e4)])
 def test_the_heat_map_is_the_rotation_and_blank_elsewhere(position, dim, base, layout):
@@ -140,9 +151,11 @@ def test_the_heat_map_is_the_rotation_and_blank_elsewhere(position, dim, base, l
 
 # Score by distance
 
-@pytest.mark.parametrize("vectors, dim, base", [
-    ("equal", 128, 1e4), ("equal", 16, 1e2), ("aimed at 100", 64, 1e7), ("aimed at 100", 256, 1e2),
-])
+
+@pytest.mark.parametrize(
+    "vectors, dim, base",
+    [("equal", 128, 1e4), ("equal", 16, 1e2), ("aimed at 100", 64, 1e7), ("aimed at 100", 256, 1e2)],
+)
 def test_equal_and_aimed_scores_are_a_mean_of_cosines(vectors, dim, base):
     view, _, sentence = ScoreByDistance().drawn(vectors=vectors, dim=dim, base=base)
     aim = 100 if vectors == "aimed at 100" else 0
@@ -172,9 +185,10 @@ def test_random_scores_are_those_of_vectors_turned_one_by_one():
 
 # Angles seen
 
-@pytest.mark.parametrize("trained, used, base", [
-    (2048, 8192, 1e4), (8192, 512, 1e4), (512, 32768, 1e7), (2048, 2048, 1e3),
-])
+
+@pytest.mark.parametrize(
+    "trained, used, base", [(2048, 8192, 1e4), (8192, 512, 1e4), (512, 32768, 1e7), (2048, 2048, 1e3)]
+)
 def test_new_angles_are_those_beyond_the_largest_of_training(trained, used, base):
     view, _, sentence = AnglesSeen().drawn(trained=trained, used=used, base=base)
     new = 0
@@ -192,21 +206,25 @@ def test_new_angles_are_those_beyond_the_largest_of_training(trained, used, base
 
 # What the chapter says about the pictures, in its text and in its folded answers
 
-@pytest.mark.parametrize("view, values, says", [
-    (ClockWall, {"position": 1000}, "36 of 64 pairs"),
-    (ClockWall, {"position": 2048}, "41 of 64 pairs"),
-    (ClockWall, {"position": 2048, "base": 1e6}, "27 of 64 pairs"),
-    (TurningPair, {"m": 0, "n": 0}, "+0.600"),
-    (TurningPair, {"m": 2, "n": 0}, "+0.947"),
-    (TurningPair, {"m": 23, "n": 0}, "+0.952"),
-    (RotationMatrix, {"dim": 32}, "960 of 1024 entries"),
-    (AnglesSeen, {}, "23 of 64 pairs meet"),
-    (AnglesSeen, {}, "saw up to 0.236 rad and now reaches 0.946 rad"),
-    (AnglesSeen, {"used": 2048}, "0 of 64 pairs"),
-    (AnglesSeen, {"used": 2560}, "23 of 64 pairs"),
-    (AnglesSeen, {"base": 1e6}, "37 of 64 pairs meet"),
-    (AnglesSeen, {"base": 1e6}, "reaches 0.0102 rad"),
-])
+
+@pytest.mark.parametrize(
+    "view, values, says",
+    [
+        (ClockWall, {"position": 1000}, "36 of 64 pairs"),
+        (ClockWall, {"position": 2048}, "41 of 64 pairs"),
+        (ClockWall, {"position": 2048, "base": 1e6}, "27 of 64 pairs"),
+        (TurningPair, {"m": 0, "n": 0}, "+0.600"),
+        (TurningPair, {"m": 2, "n": 0}, "+0.947"),
+        (TurningPair, {"m": 23, "n": 0}, "+0.952"),
+        (RotationMatrix, {"dim": 32}, "960 of 1024 entries"),
+        (AnglesSeen, {}, "23 of 64 pairs meet"),
+        (AnglesSeen, {}, "saw up to 0.236 rad and now reaches 0.946 rad"),
+        (AnglesSeen, {"used": 2048}, "0 of 64 pairs"),
+        (AnglesSeen, {"used": 2560}, "23 of 64 pairs"),
+        (AnglesSeen, {"base": 1e6}, "37 of 64 pairs meet"),
+        (AnglesSeen, {"base": 1e6}, "reaches 0.0102 rad"),
+    ],
+)
 def test_the_answers_in_the_chapter_are_what_the_pictures_show(view, values, says):
     assert says in view().drawn(**values)[2]
 
@@ -233,6 +251,7 @@ def test_random_scores_do_not_fade_and_equal_ones_do():
 
 # The table of models
 
+
 def models_of_the_chapter():
     cells = json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]
     (cell,) = [cell for cell in cells if "models" in cell["metadata"].get("tags", [])]
@@ -240,8 +259,10 @@ def models_of_the_chapter():
     return ast.literal_eval(assignment.value)
 
 
-@pytest.mark.parametrize("name, config", [("GPT-J-6B", "GPTJConfig"), ("GPT-NeoX-20B", "GPTNeoXConfig"),
-                                          ("LLaMA", "LlamaConfig"), ("Gemma", "GemmaConfig")])
+@pytest.mark.parametrize(
+    "name, config",
+    [("GPT-J-6B", "GPTJConfig"), ("GPT-NeoX-20B", "GPTNeoXConfig"), ("LLaMA", "LlamaConfig"), ("Gemma", "GemmaConfig")],
+)
 def test_the_models_are_those_of_the_published_configurations(name, config):
     transformers = pytest.importorskip("transformers")
     published = getattr(transformers, config)()

@@ -63,13 +63,13 @@ def test_the_scores_of_two_methods_equal_loops():
             turned = 0.0
             for i in range(8):
                 angle = (m - n) * 10000 ** (-2 * i / 16)
-                a, b = (x[m] @ w_q)[2 * i:2 * i + 2], (x[n] @ w_k)[2 * i:2 * i + 2]
+                a, b = (x[m] @ w_q)[2 * i : 2 * i + 2], (x[n] @ w_k)[2 * i : 2 * i + 2]
                 turned += (a @ b * np.cos(angle) + (a[0] * b[1] - a[1] * b[0]) * np.sin(angle)) / 4
             assert method_scores("RoPE", 33)[m, n] == pytest.approx(turned, abs=1e-9)
 
 
 def test_the_methods_stand_where_the_papers_put_them():
-    sorted_by_hand = {                                        # BERT, Vaswani, Dai, Raffel, He, Su, Press
+    sorted_by_hand = {  # BERT, Vaswani, Dai, Raffel, He, Su, Press
         "learned table": ("input", "both positions", "learned"),
         "sinusoidal": ("input", "both positions", "fixed"),
         "Transformer-XL": ("scores", "distance only", "learned"),

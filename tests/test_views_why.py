@@ -43,7 +43,9 @@ def test_reordered_tokens_show_both_orders_and_the_change(order, positions, mask
     before, after = loop_word_weights(WORDS, positions, mask), loop_word_weights(words, positions, mask)
     assert np.allclose(np.ma.getdata(live.before.get_array()), before)
     assert np.allclose(np.ma.getdata(live.after.get_array()), after)
-    change = [[after[words.index(a), words.index(b)] - before[WORDS.index(a), WORDS.index(b)] for b in WORDS] for a in WORDS]
+    change = [
+        [after[words.index(a), words.index(b)] - before[WORDS.index(a), WORDS.index(b)] for b in WORDS] for a in WORDS
+    ]
     assert np.allclose(live.change.get_array(), change)
     for word, key, query in zip(WORDS, live.keys, live.queries):
         assert key.get_text() == query.get_text() == word
@@ -72,9 +74,11 @@ def test_the_counter_gives_the_weight_of_the_first_token(position, score):
         weights.append(exps[0] / sum(exps))
     assert np.allclose(live.weights.get_ydata(), weights)
     assert live.here.get_xdata() == [position] and np.allclose(live.here.get_ydata(), weights[position])
-    seen, now, following, less = re.search(r"sees (\d+) keys? .*weight (\d\.\d+)\. .*gives (\d\.\d+): (\d\.\d+) less", sentence).groups()
+    seen, now, following, less = re.search(
+        r"sees (\d+) keys? .*weight (\d\.\d+)\. .*gives (\d\.\d+): (\d\.\d+) less", sentence
+    ).groups()
     assert int(seen) == position + 1
-    assert [float(now), float(following)] == [round(w, 4) for w in weights[position:position + 2]]
+    assert [float(now), float(following)] == [round(w, 4) for w in weights[position : position + 2]]
     assert float(less) == round(weights[position] - weights[position + 1], 4)
 
 
@@ -83,7 +87,9 @@ def test_with_equal_scores_the_counter_reads_one_over_the_number_of_keys():
     assert np.allclose(1 / live.weights.get_ydata(), np.arange(1, 65))
 
 
-@pytest.mark.parametrize("layers, swap, mask", [(1, 2, True), (2, 2, True), (4, 0, True), (3, 5, True), (4, 2, False), (1, 5, False)])
+@pytest.mark.parametrize(
+    "layers, swap, mask", [(1, 2, True), (2, 2, True), (4, 0, True), (3, 5, True), (4, 2, False), (1, 5, False)]
+)
 def test_swapped_tokens_show_the_change_of_every_output(layers, swap, mask):
     live, _, sentence = views.SwappedTokens().drawn(layers=layers, swap=swap, mask=mask)
     draw = np.random.RandomState(0)

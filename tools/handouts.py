@@ -26,7 +26,7 @@ from posviz.views import base
 
 MOST_FRAMES = 41
 FEWEST_FRAMES = 5
-PICTURES_OF_A_CHAPTER = 1_550_000   # bytes: with text, formulas and script a chapter stays under 2 MB
+PICTURES_OF_A_CHAPTER = 1_550_000  # bytes: with text, formulas and script a chapter stays under 2 MB
 SLIDERS = (base.Steps, base.Range, base.PowersOfTen)
 CALL = re.compile(r"^(?:\w+ = )?(views\.\w+\(\)\.explorer\(.*\))$", re.M)
 
@@ -45,15 +45,19 @@ def build(folder, live=None):
     for name, (title, body) in written.items():
         for heading in BeautifulSoup(body, "html.parser").find_all(re.compile("^h[1-3]$"), id=True):
             headings.append([name, heading["id"], heading.get_text(), title])
-    names = [name for name in ("index.html", *(f"{name}.html" for name in chapters), "glossary.html", "claims.html")
-             if name in written]
+    names = [
+        name
+        for name in ("index.html", *(f"{name}.html" for name in chapters), "glossary.html", "claims.html")
+        if name in written
+    ]
     for name in names:
         title, body = written[name]
         written[name] = _page(name, title, _links(body, written, name), names, written)
         (folder / name).write_text(written[name], encoding="utf-8")
     script = (pages.WEB / "handout.js").read_text(encoding="utf-8")
-    (folder / "course.js").write_text(f"const HEADINGS = {json.dumps(headings, ensure_ascii=False)};\n{script}",
-                                      encoding="utf-8")
+    (folder / "course.js").write_text(
+        f"const HEADINGS = {json.dumps(headings, ensure_ascii=False)};\n{script}", encoding="utf-8"
+    )
     style = "".join((pages.WEB / name).read_text(encoding="utf-8") for name in ("text.css", "handout.css"))
     (folder / "course.css").write_text(style, encoding="utf-8")
     (folder / "math.woff").write_bytes(pages.math_font(written.values()))
@@ -107,14 +111,15 @@ def live(call, folder, budget):
     source = f"{folder.parent.name}/{folder.name}"
     shown = [words(control, value) for value in values]
     data = {"folder": source, "title": view.title, "shown": shown, "sentences": sentences}
-    fixed = ", ".join(f"{c.label or c.name.replace('_', ' ')}: {words(c, start[c.name])}"
-                      for c in view.controls if c is not control)
+    fixed = ", ".join(
+        f"{c.label or c.name.replace('_', ' ')}: {words(c, start[c.name])}" for c in view.controls if c is not control
+    )
     fixed = f"Here only this slider moves ({fixed}). " if fixed else ""
-    escape = lambda text: html.escape(text, quote=True)   # noqa: E731
+    escape = lambda text: html.escape(text, quote=True)  # noqa: E731
     return f"""<figure class="live">
 <label hidden>{escape(control.caption)}: <output>{escape(shown[at])}</output>
 <input type="range" min="0" max="{len(values) - 1}" value="{at}" aria-valuetext="{escape(shown[at])}"></label>
-<img src="{source}/{at}.webp" width="{width}" height="{height}" alt="{escape(f'{view.title}. {sentences[at]}')}">
+<img src="{source}/{at}.webp" width="{width}" height="{height}" alt="{escape(f"{view.title}. {sentences[at]}")}">
 <figcaption aria-live="polite">{escape(sentences[at])}</figcaption>
 <p class="fixed">{escape(fixed)}In JupyterLab the whole picture is live.</p>
 <script type="application/json">{json.dumps(data, ensure_ascii=False).replace("</", "<" + chr(92) + "/")}</script>
@@ -192,8 +197,11 @@ def _readme_pages(chapters):
             found["glossary.html"] = "Glossary", pages.markdown(f"# {heading}\n{body}")
         elif re.search(r"^\|.*\bclaim-", body, re.M):
             found["claims.html"] = "Claims", _with_claim_links(pages.markdown(f"# {heading}\n{body}"), chapters)
-    front = sections[""] + "".join(f"## {heading}\n{body}" for heading, body in sections.items()
-                                   if re.search("chapters", heading, re.I) and "claim-" not in body)
+    front = sections[""] + "".join(
+        f"## {heading}\n{body}"
+        for heading, body in sections.items()
+        if re.search("chapters", heading, re.I) and "claim-" not in body
+    )
     listed = [(f"{name}.html", title) for name, (title, _) in chapters.items()]
     listed += [(name, title) for name, (title, _) in found.items()]
     items = "".join(f'<li><a href="{name}">{html.escape(title)}</a></li>' for name, title in listed)
@@ -204,8 +212,11 @@ def _readme_pages(chapters):
 def _with_claim_links(body, chapters):
     """The table of claims with each tag linked to the cell that shows it."""
     home = {tag: name for name, (_, cells) in reversed(chapters.items()) for cell in cells for tag in cell.tags}
-    link = lambda match: (f'<a href="{home[match[0]]}.html#{match[0]}">{match[0]}</a>'   # noqa: E731
-                          if match[0] in home else match[0])
+    link = lambda match: (
+        f'<a href="{home[match[0]]}.html#{match[0]}">{match[0]}</a>'  # noqa: E731
+        if match[0] in home
+        else match[0]
+    )
     return re.sub(r"claim-[a-z0-9.-]+", link, body)
 
 
@@ -227,13 +238,20 @@ def _links(body, written, name):
 def _page(name, title, body, names, written):
     """A whole page around a body."""
     current = ' aria-current="page"'
-    items = "".join(f'<li><a href="{other}"{current if other == name else ""}>{_short(other, written)}</a></li>'
-                    for other in names)
+    items = "".join(
+        f'<li><a href="{other}"{current if other == name else ""}>{_short(other, written)}</a></li>' for other in names
+    )
     place = names.index(name)
-    before = (f'<a href="{names[place - 1]}" rel="prev">← {_short(names[place - 1], written)}</a>'
-              if place else "<span></span>")
-    after = (f'<a href="{names[place + 1]}" rel="next">{_short(names[place + 1], written)} →</a>'
-             if place + 1 < len(names) else "")
+    before = (
+        f'<a href="{names[place - 1]}" rel="prev">← {_short(names[place - 1], written)}</a>'
+        if place
+        else "<span></span>"
+    )
+    after = (
+        f'<a href="{names[place + 1]}" rel="next">{_short(names[place + 1], written)} →</a>'
+        if place + 1 < len(names)
+        else ""
+    )
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>

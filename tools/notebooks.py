@@ -32,10 +32,10 @@ CELL_METADATA = {"slideshow", "tags"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STORED = {"text/plain", "text/html", "text/markdown", "text/latex", "image/png"}
 SLIDES = {"slide", "subslide", "fragment", "skip", "notes"}
-LONGEST_CELL = 15            # lines that are not blank
-SHORTEST_SENTENCE = 25       # characters
-WIDEST_PICTURE = 960         # pixels
-LARGEST_FILE = 1_000_000     # bytes
+LONGEST_CELL = 15  # lines that are not blank
+SHORTEST_SENTENCE = 25  # characters
+WIDEST_PICTURE = 960  # pixels
+LARGEST_FILE = 1_000_000  # bytes
 UNREPEATABLE = {
     "an address": re.compile(r"\b0x[0-9a-fA-F]{6,}"),
     "a duration": re.compile(r"\d\s?(ns|µs|us|ms|s|sec|seconds?|minutes?)\b(?!/)|\bit/s\b|\bs/it\b"),
@@ -49,8 +49,15 @@ def run(path):
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    client = NotebookClient(notebook, timeout=600, kernel_name="python3", record_timing=False, store_widget_state=False,
-                            coalesce_streams=True, resources={"metadata": {"path": str(Path(path).parent)}})
+    client = NotebookClient(
+        notebook,
+        timeout=600,
+        kernel_name="python3",
+        record_timing=False,
+        store_widget_state=False,
+        coalesce_streams=True,
+        resources={"metadata": {"path": str(Path(path).parent)}},
+    )
     client.execute()
     return stored(notebook)
 
@@ -130,7 +137,9 @@ def problems(path, solutions=True):
         found.append("cell ids are missing or repeated")
     for number, cell in enumerate(cells):
         following = cells[number + 1] if number + 1 < len(cells) else None
-        found += [f"cell {number} ({cell.get('id')}): {problem}" for problem in _cell_problems(cell, following, solutions)]
+        found += [
+            f"cell {number} ({cell.get('id')}): {problem}" for problem in _cell_problems(cell, following, solutions)
+        ]
     return found
 
 
@@ -197,7 +206,7 @@ def _output_problems(output):
     for what, pattern in UNREPEATABLE.items():
         for text in texts:
             if match := pattern.search(text):
-                yield f"{what} in its output: {text[max(0, match.start() - 20):match.end() + 10]!r}"
+                yield f"{what} in its output: {text[max(0, match.start() - 20) : match.end() + 10]!r}"
     if "image/png" in data:
         sentence = "".join(data.get("text/plain", ""))
         if len(sentence) < SHORTEST_SENTENCE or sentence.startswith("<"):
@@ -215,7 +224,7 @@ def main():
     parser.add_argument("--check", action="store_true", help="run nothing; list what is wrong with the stored files")
     options = parser.parse_args()
     failed = False
-    with tempfile.TemporaryDirectory() as settings:   # the reader's own IPython settings have no say in what is stored
+    with tempfile.TemporaryDirectory() as settings:  # the reader's own IPython settings have no say in what is stored
         os.environ.update(IPYTHONDIR=settings, OMP_NUM_THREADS="1")
         for path in options.paths or sorted(FOLDER.glob("*.ipynb")):
             if not options.check:

@@ -34,12 +34,12 @@ class Cell:
     """One cell of a chapter: its HTML and what else a page wants to know about it."""
 
     id: str
-    kind: str          # "markdown" or "code"
-    slide: str         # slide, subslide, fragment, skip, notes
+    kind: str  # "markdown" or "code"
+    slide: str  # slide, subslide, fragment, skip, notes
     tags: list
     source: str
-    html: str          # of the text, or of the code without its outputs
-    outputs: list      # HTML of each output, or (PNG in base64, alternative text) of a picture
+    html: str  # of the text, or of the code without its outputs
+    outputs: list  # HTML of each output, or (PNG in base64, alternative text) of a picture
 
 
 def chapter(path):
@@ -98,12 +98,12 @@ class _Renderer(IPythonRenderer):
 
 def math(latex, display):
     """A formula as MathML; ValueError where the converter does not know a command and would print it as it is."""
-    latex = latex.strip().replace("{aligned}", "{split}")   # the same, by the name that it knows
+    latex = latex.strip().replace("{aligned}", "{split}")  # the same, by the name that it knows
     latex = re.sub(r"\\tag\{(.*?)\}", r"\\qquad\\text{(\1)}", latex)
     element = convert(latex, display=display)
     if "<mi>&</mi>" in element or "\\" in re.sub(r"<annotation.*?</annotation>", "", element):
         raise ValueError(f"a formula with a command that MathML does not know: {latex}")
-    element = re.sub(r"<mi>([A-Za-z]{2,})</mi>", r'<mo lspace="0.17em" rspace="0.17em">\1</mo>', element)   # cos, ln
+    element = re.sub(r"<mi>([A-Za-z]{2,})</mi>", r'<mo lspace="0.17em" rspace="0.17em">\1</mo>', element)  # cos, ln
     return element.replace("<mo>/</mo>", '<mo lspace="0" rspace="0">/</mo>')
 
 
@@ -135,8 +135,10 @@ def still(picture):
     """A stored picture as an image of the page itself."""
     data, alt = picture
     width, height = struct.unpack(">II", base64.b64decode(data[:64])[16:24])
-    return (f'<img src="data:image/png;base64,{data}" width="{width}" height="{height}" '
-            f'alt="{html.escape(alt, quote=True)}">')
+    return (
+        f'<img src="data:image/png;base64,{data}" width="{width}" height="{height}" '
+        f'alt="{html.escape(alt, quote=True)}">'
+    )
 
 
 def shipped(package, path):
@@ -158,7 +160,7 @@ def math_font(pages):
     options = subset.Options()
     options.flavor = "woff"
     options.layout_features = []
-    options.name_IDs = [0, 1, 2, 13, 14]   # the licence stays in the font
+    options.name_IDs = [0, 1, 2, 13, 14]  # the licence stays in the font
     font = TTFont(shipped("ziamath", "fonts/STIXTwoMath-Regular.ttf"))
     cut = subset.Subsetter(options)
     cut.populate(unicodes=map(ord, signs))

@@ -15,9 +15,13 @@ from pathlib import Path
 import pages
 from bs4 import BeautifulSoup
 
-REVEAL = "_static/revealjs"   # in the package sphinx-revealjs, which ships reveal.js whole
-FILES = {"dist/reveal.js": "reveal.js", "dist/reveal.css": "reveal.css", "plugin/notes/notes.js": "notes.js",
-         "LICENSE": "reveal-license.txt"}
+REVEAL = "_static/revealjs"  # in the package sphinx-revealjs, which ships reveal.js whole
+FILES = {
+    "dist/reveal.js": "reveal.js",
+    "dist/reveal.css": "reveal.css",
+    "plugin/notes/notes.js": "notes.js",
+    "LICENSE": "reveal-license.txt",
+}
 
 
 def build(folder, chapters=None):

@@ -15,8 +15,17 @@ from pathlib import Path
 import notebooks
 
 ROOT = Path(__file__).resolve().parent.parent
-KEPT = ("README.md", "LICENSE", "NOTICE", "Makefile", "requirements.txt", "environment.yml", "pyproject.toml", "posviz",
-        "jupyter-config")
+KEPT = (
+    "README.md",
+    "LICENSE",
+    "NOTICE",
+    "Makefile",
+    "requirements.txt",
+    "environment.yml",
+    "pyproject.toml",
+    "posviz",
+    "jupyter-config",
+)
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.egg-info", ".ipynb_checkpoints")
 
 
@@ -48,8 +57,11 @@ def main():
     parser = argparse.ArgumentParser(description="Write a copy of the course without solutions.")
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "student")
     options = parser.parse_args()
-    found = [f"{path.name}: {problem}" for path in build(options.folder)
-             for problem in notebooks.problems(path, solutions=False)]
+    found = [
+        f"{path.name}: {problem}"
+        for path in build(options.folder)
+        for problem in notebooks.problems(path, solutions=False)
+    ]
     for problem in found:
         print(problem, file=sys.stderr)
     if not found:

@@ -8,18 +8,28 @@
 
 import importlib
 
-_HOME = {
-    "results": "records", "smollm2": "records", "minilm": "records",
-    "load": "storage", "CheckpointError": "storage",
-    "loss_by_context": "measure", "loss_by_position": "measure", "attention": "measure",
-    "entropy_by_length": "measure", "recall": "measure",
-    "train": "training", "RECIPES": "training",
-    "Change": "changes", "CHANGES": "changes",
-    "Encoding": "model", "LanguageModel": "model", "distances": "model",
-    "ENCODINGS": "encodings",
-}  # fmt: skip
+# At once, and not on first use: a function that has the name of its module must be set after the module was imported.
+from posviz.lab.results import minilm, results, smollm2
 
-__all__ = sorted(_HOME)
+_HOME = {
+    "load": "storage",
+    "CheckpointError": "storage",
+    "loss_by_context": "measure",
+    "loss_by_position": "measure",
+    "attention": "measure",
+    "entropy_by_length": "measure",
+    "recall": "measure",
+    "train": "training",
+    "RECIPES": "training",
+    "Change": "changes",
+    "CHANGES": "changes",
+    "Encoding": "model",
+    "LanguageModel": "model",
+    "distances": "model",
+    "ENCODINGS": "encodings",
+}
+
+__all__ = sorted([*_HOME, "minilm", "results", "smollm2"])
 
 
 def __getattr__(name):

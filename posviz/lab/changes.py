@@ -112,9 +112,7 @@ class Rows(Encoding):
         if self.how == "wrap":
             return table[torch.arange(length) % rows]
         if self.how == "interpolate":
-            return torch.nn.functional.interpolate(
-                table.T[None], size=length, mode="linear", align_corners=True
-            )[0].T  # fmt: skip
+            return torch.nn.functional.interpolate(table.T[None], size=length, mode="linear", align_corners=True)[0].T
         if self.how == "random":  # as large as trained rows, and the same on every call
             added = torch.randn(more, width, generator=torch.Generator().manual_seed(0)) * table.std()
         elif self.how == "repeat":

@@ -1,7 +1,7 @@
 """What the models read: source code of the standard library to learn from, a frozen text of our own to test on."""
 
-import hashlib
 import functools
+import hashlib
 import platform
 import sysconfig
 from pathlib import Path
@@ -10,15 +10,26 @@ import numpy as np
 import torch
 
 EVALUATION = Path(__file__).parent / "evaluation.txt"
-CROPS = 32      # evaluation texts
+CROPS = 32  # evaluation texts
 CONTEXT = 1024  # longest context of an evaluation text, bytes
-TAIL = 64       # the bytes that are scored, the same ones whatever the context
+TAIL = 64  # the bytes that are scored, the same ones whatever the context
 
 # Left out of the training text: tests, tables, editors, copies of other projects, and files made at install time.
 _LEFT_OUT = {
-    "site-packages", "dist-packages", "test", "tests", "idle_test", "idlelib", "lib2to3", "turtledemo", "encodings",
-    "pydoc_data", "ensurepip", "_vendor", "__pycache__",
-}  # fmt: skip
+    "site-packages",
+    "dist-packages",
+    "test",
+    "tests",
+    "idle_test",
+    "idlelib",
+    "lib2to3",
+    "turtledemo",
+    "encodings",
+    "pydoc_data",
+    "ensurepip",
+    "_vendor",
+    "__pycache__",
+}
 
 
 @functools.cache

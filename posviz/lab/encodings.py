@@ -40,8 +40,10 @@ class Learned(Encoding):
     def embed(self, length):
         rows = len(self.table)
         if length > rows:
-            raise IndexError(f"the learned table has rows for positions 0 to {rows - 1}; position {rows} has none. "
-                             f"A change says what to use instead: change='wrap', for example")  # fmt: skip
+            raise IndexError(
+                f"the learned table has rows for positions 0 to {rows - 1}; position {rows} has none. "
+                f"A change says what to use instead: change='wrap', for example"
+            )
         return self.table[:length]
 
 

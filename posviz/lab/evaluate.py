@@ -35,11 +35,17 @@ def measure_rows(model, encoding, seed):
         loss = measure.loss_by_context(model, LENGTHS, change)
         mean, (ratio, error) = loss.mean(axis=1), ratios(loss)
         entropy = measure.entropy_by_length(model, LENGTHS, change).mean(axis=(1, 2))
-        rows.append({
-            "encoding": encoding, "change": label(change), "seed": seed,
-            "loss": mean.round(4).tolist(), "ratio": ratio.round(4).tolist(),
-            "standard_error": error.round(4).tolist(), "entropy": entropy.round(3).tolist(),
-        })  # fmt: skip
+        rows.append(
+            {
+                "encoding": encoding,
+                "change": label(change),
+                "seed": seed,
+                "loss": mean.round(4).tolist(),
+                "ratio": ratio.round(4).tolist(),
+                "standard_error": error.round(4).tolist(),
+                "entropy": entropy.round(3).tolist(),
+            }
+        )
     return rows
 
 
@@ -63,10 +69,14 @@ def position_row(model, encoding, seed):
 def recall_rows(model, encoding, seed):
     """One dict for each change of a model of the copy task."""
     return [
-        {"encoding": encoding, "change": label(change), "seed": seed,
-         "accuracy": measure.recall(model, DISTANCES, change).round(4).tolist()}
+        {
+            "encoding": encoding,
+            "change": label(change),
+            "seed": seed,
+            "accuracy": measure.recall(model, DISTANCES, change).round(4).tolist(),
+        }
         for change in RECALL_CHANGES.get(encoding, (None,))
-    ]  # fmt: skip
+    ]
 
 
 def evaluate(folders, write=False):

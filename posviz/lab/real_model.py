@@ -25,7 +25,7 @@ import torch
 from torch.nn import functional
 
 import posviz
-from posviz.lab import data, storage
+from posviz.lab import storage
 from posviz.lab.progress import Progress
 
 RESULTS = Path(__file__).parent / "smollm2.json"
@@ -102,7 +102,6 @@ def texts():
     """Long texts that every Python has: two disjoint parts of its language reference, and library source code."""
     import argparse
     import decimal  # noqa: F401  (its pure-Python twin is the text)
-
     from pydoc_data import topics
 
     reference = "\n\n".join(topics.topics[key] for key in sorted(topics.topics))
@@ -131,8 +130,20 @@ def hidden(weights, tokens, mode="plain", factor=1.0, progress=lambda layer: Non
     turn = functools.partial(posviz.rope, positions=range(n), frequencies=theta)
     x = weights["token_embd.weight"][tokens]
     for layer in range(LAYERS):
-        w = {key: weights[f"blk.{layer}.{key}.weight"] for key in (
-            "attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "ffn_norm", "ffn_gate", "ffn_up", "ffn_down")}
+        w = {
+            key: weights[f"blk.{layer}.{key}.weight"]
+            for key in (
+                "attn_norm",
+                "attn_q",
+                "attn_k",
+                "attn_v",
+                "attn_output",
+                "ffn_norm",
+                "ffn_gate",
+                "ffn_up",
+                "ffn_down",
+            )
+        }
         y = _norm(x, w["attn_norm"])
         q = turn((y @ w["attn_q"].T).view(n, HEADS, DIM).transpose(0, 1)) * sharper
         k = turn((y @ w["attn_k"].T).view(n, KEY_HEADS, DIM).transpose(0, 1)) * sharper
@@ -152,12 +163,15 @@ def losses(weights, tokens, mode="plain", factor=1.0, progress=lambda layer: Non
     """Nats for each token but the first, float32 (n − 1,). Logits are made 512 tokens at a time."""
     x = hidden(weights, tokens, mode, factor, progress)
     wanted = torch.tensor(tokens[1:])
-    return torch.cat([
-        functional.cross_entropy((part @ weights["token_embd.weight"].T).float(), wanted[start : start + BIN],
-                                 reduction="none")
-        for start in range(0, len(wanted), BIN)
-        for part in [x[start : min(start + BIN, len(wanted))]]
-    ])  # fmt: skip
+    return torch.cat(
+        [
+            functional.cross_entropy(
+                (part @ weights["token_embd.weight"].T).float(), wanted[start : start + BIN], reduction="none"
+            )
+            for start in range(0, len(wanted), BIN)
+            for part in [x[start : min(start + BIN, len(wanted))]]
+        ]
+    )
 
 
 def difference_from_transformers(weights, tokens):
@@ -167,12 +181,17 @@ def difference_from_transformers(weights, tokens):
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
-        vocab_size=len(weights["token_embd.weight"]), hidden_size=HEADS * DIM,
+        vocab_size=len(weights["token_embd.weight"]),
+        hidden_size=HEADS * DIM,
         intermediate_size=len(weights["blk.0.ffn_gate.weight"]),
-        num_hidden_layers=LAYERS, num_attention_heads=HEADS, num_key_value_heads=KEY_HEADS, rms_norm_eps=1e-5,
-        max_position_embeddings=TRAINED, rope_parameters={"rope_type": "default", "rope_theta": BASE},
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        num_key_value_heads=KEY_HEADS,
+        rms_norm_eps=1e-5,
+        max_position_embeddings=TRAINED,
+        rope_parameters={"rope_type": "default", "rope_theta": BASE},
         tie_word_embeddings=True,
-    )  # fmt: skip
+    )
 
     def half(weight):  # interleaved rows to half-split ones, as Hugging Face keeps them
         return weight.view(-1, DIM // 2, 2, weight.shape[1]).transpose(1, 2).reshape(weight.shape)
@@ -181,10 +200,16 @@ def difference_from_transformers(weights, tokens):
     state = {"model.embed_tokens.weight": table, "lm_head.weight": table}
     state["model.norm.weight"] = weights["output_norm.weight"]
     names = {
-        "input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
-        "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "post_attention_layernorm": "ffn_norm",
-        "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
-    }  # fmt: skip
+        "input_layernorm": "attn_norm",
+        "self_attn.q_proj": "attn_q",
+        "self_attn.k_proj": "attn_k",
+        "self_attn.v_proj": "attn_v",
+        "self_attn.o_proj": "attn_output",
+        "post_attention_layernorm": "ffn_norm",
+        "mlp.gate_proj": "ffn_gate",
+        "mlp.up_proj": "ffn_up",
+        "mlp.down_proj": "ffn_down",
+    }
     for layer in range(LAYERS):
         for theirs, ours in names.items():
             weight = weights[f"blk.{layer}.{ours}.weight"]

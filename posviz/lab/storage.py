@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import safetensors.torch
-import torch
 
 from posviz.lab import encodings
 from posviz.lab.data import TASKS

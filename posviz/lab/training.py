@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from posviz._checks import count
-from posviz.lab import data, encodings, storage
+from posviz.lab import data, storage
 from posviz.lab.model import Adapter, LanguageModel
 from posviz.lab.progress import Progress
 
@@ -27,16 +27,16 @@ class Recipe:
     width: int = 64
     layers: int = 4
     heads: int = 4
-    base: float = 100.0           # of RoPE and xPos
-    length: int = 128             # tokens in a training text, T
+    base: float = 100.0  # of RoPE and xPos
+    length: int = 128  # tokens in a training text, T
     batch: int = 16
     steps: int = 800
-    learning_rate: float = 4e-3   # after the warm-up; falls along a cosine to `final` of it
-    warm_up: float = 0.05         # share of the steps
+    learning_rate: float = 4e-3  # after the warm-up; falls along a cosine to `final` of it
+    warm_up: float = 0.05  # share of the steps
     final: float = 0.05
-    betas: tuple = (0.9, 0.95)    # AdamW
-    weight_decay: float = 0.1     # on the matrices of the model, not on norms and not on encodings
-    clip: float = 1.0             # largest gradient norm
+    betas: tuple = (0.9, 0.95)  # AdamW
+    weight_decay: float = 0.1  # on the matrices of the model, not on norms and not on encodings
+    clip: float = 1.0  # largest gradient norm
 
     def shape(self):
         """The part that the model is made from; base belongs to the encoding."""
@@ -62,10 +62,7 @@ class Recipe:
 # To find the matching symbol the second layer needs pairs that hardly turn over 64 tokens: base 100 leaves too few of
 # them, and a head of 16 has only 8 pairs. The price is paid by the others, which have 2 heads to share the work. With
 # 4 heads of 16 ALiBi is at a loss of 0.22 after 600 steps, with 2 heads of 32 it ends at 0.39; T5 ends at 3.1.
-RECIPES = {
-    "text": Recipe(),
-    "copy": Recipe(layers=2, heads=2, base=10_000.0, batch=24, steps=1200, learning_rate=3e-3),
-}
+RECIPES = {"text": Recipe(), "copy": Recipe(layers=2, heads=2, base=10_000.0, batch=24, steps=1200, learning_rate=3e-3)}
 
 
 class Run:
@@ -291,10 +288,11 @@ def train_to_file(encoding, task, seed, folder, command, force=False, steps=None
         "device": run.device,
         "seconds": round(time.monotonic() - begin, 1),
         "final_loss": round(run.final_loss(), 6),
-        "losses": [round(sum(run.losses[i : i + 20]) / len(run.losses[i : i + 20]), 4)
-                   for i in range(0, len(run.losses), 20)],
+        "losses": [
+            round(sum(run.losses[i : i + 20]) / len(run.losses[i : i + 20]), 4) for i in range(0, len(run.losses), 20)
+        ],
         "command": command,
-    }  # fmt: skip
+    }
     record = storage.save(run.finished(), record, folder)
     partial.unlink(missing_ok=True)
     return record

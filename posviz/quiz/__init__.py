@@ -30,7 +30,7 @@ class Exercise:
     expected: object
     right: str
     wrong: tuple
-    otherwise: object = field(repr=False)   # the hint for any other answer, as a function of it
+    otherwise: object = field(repr=False)  # the hint for any other answer, as a function of it
     compare: object = field(repr=False)
 
     def check(self, answer):
@@ -97,6 +97,7 @@ def function(id, expected, *, probes, right, wrong, otherwise, within=1e-9):
 
     wrong   [(a function with a likely mistake, hint), ...]
     """
+
     def compare(answer, reference):
         if not callable(answer):
             raise _Unusable(f"Answer with a function, without calling it; got {type(answer).__name__}.")
@@ -145,7 +146,7 @@ def _array(answer):
         array = np.asarray(answer)
     except ValueError:
         raise _Unusable("The rows of the answer have different lengths.") from None
-    if array.dtype.kind not in ("iuf" if array.ndim == 0 else "biuf"):   # an array of True and False is one of 1 and 0
+    if array.dtype.kind not in ("iuf" if array.ndim == 0 else "biuf"):  # an array of True and False is one of 1 and 0
         raise _Unusable(f"Answer with a number or an array of numbers; got {type(answer).__name__} {answer!r}.")
     array = array.astype(float)
     if not np.isfinite(array).all():

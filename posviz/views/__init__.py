@@ -16,8 +16,11 @@ def all_views():
         if not importlib.util.find_spec(f"posviz.views.{name}"):
             continue
         module = importlib.import_module(f"posviz.views.{name}")
-        classes += [value for value in vars(module).values()
-                    if isinstance(value, type) and issubclass(value, View) and value.__module__ == module.__name__]
+        classes += [
+            value
+            for value in vars(module).values()
+            if isinstance(value, type) and issubclass(value, View) and value.__module__ == module.__name__
+        ]
     return classes
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from posviz import lab, rope_frequencies, sinusoidal, softmax, style, wavelengths
-from posviz.views.base import Choice, PowersOfTen, Steps, View
+from posviz.live import Choice, PowersOfTen, Steps, View
 
-ROWS, WIDTH = 24, 16      # the small learned table: positions, features
+ROWS, WIDTH = 24, 16  # the small learned table: positions, features
 
 
 class TableThatLearns(View):
@@ -41,8 +41,8 @@ class TableThatLearns(View):
         self.weights.set_data(np.where(np.tri(ROWS, dtype=bool), weights, np.nan))
         for edge in self.edges:
             edge.set_ydata([trained - 0.5] * 2)
-        back = np.diagonal(weights, -1)              # on the previous token, at positions 1, 2, ...
-        inside, beyond = back[:trained - 1].mean(), back[trained - 1:]
+        back = np.diagonal(weights, -1)  # on the previous token, at positions 1, 2, ...
+        inside, beyond = back[: trained - 1].mean(), back[trained - 1 :]
         text = f"Step {step}, texts of {trained} tokens: mean weight on the previous token {inside:.2f} at positions 1 to {trained - 1}"
         if not len(beyond):
             return f"{text}. Every row of the table has been trained."
@@ -80,8 +80,10 @@ class AlikeRows(View):
         near = cosines.copy()
         np.fill_diagonal(near, -2)
         means = ", ".join(f"{np.diagonal(cosines, distance).mean():.2f}" for distance in (1, 8, 64))
-        return (f"{table}: the row most like row {row} is row {near[row].argmax()} (cosine {near[row].max():.2f}). "
-                f"Mean cosine of rows 1, 8 and 64 apart: {means}.")
+        return (
+            f"{table}: the row most like row {row} is row {near[row].argmax()} (cosine {near[row].max():.2f}). "
+            f"Mean cosine of rows 1, 8 and 64 apart: {means}."
+        )
 
 
 class SinusoidalTable(View):
@@ -98,10 +100,11 @@ class SinusoidalTable(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        self.table = axes.imshow(np.zeros((2, 2)), vmin=-1, vmax=1, cmap=style.DIVERGING, interpolation="nearest",
-                                 aspect="auto")
+        self.table = axes.imshow(
+            np.zeros((2, 2)), vmin=-1, vmax=1, cmap=style.DIVERGING, interpolation="nearest", aspect="auto"
+        )
         axes.set(xlabel="position k", ylabel="component")
-        axes.locator_params(nbins=4)      # drawn anew when the table's size changes: each tick takes half a millisecond
+        axes.locator_params(nbins=4)  # drawn anew when the table's size changes: each tick takes half a millisecond
         figure.colorbar(self.table, ax=axes, ticks=[-1, 0, 1], label="value")
 
     def update(self, positions, dim, base, layout):
@@ -112,8 +115,10 @@ class SinusoidalTable(View):
         waves = wavelengths(dim, base)
         slow = int((waves > positions).sum())
         first = "0 and 1" if layout == "interleaved" else f"0 and {dim // 2}"
-        return (f"{positions} positions, {dim} components, base {base:,.0f}: the fastest pair, components {first}, repeats every "
-                f"{waves[0]:.2f} tokens; {slow} of {dim // 2} pairs do not finish one wave.")
+        return (
+            f"{positions} positions, {dim} components, base {base:,.0f}: the fastest pair, components {first}, repeats every "
+            f"{waves[0]:.2f} tokens; {slow} of {dim // 2} pairs do not finish one wave."
+        )
 
 
 class OneComponent(View):
@@ -134,7 +139,7 @@ class OneComponent(View):
     def draw(self, figure):
         axes = figure.subplots()
         axes.set(ylim=(-1.15, 1.5), xlabel="position k", ylabel="value", yticks=[-1, 0, 1])
-        axes.locator_params(axis="x", nbins=4)   # few ticks, as the axis is drawn anew with every text length
+        axes.locator_params(axis="x", nbins=4)  # few ticks, as the axis is drawn anew with every text length
         axes.axhline(0, **style.reference)
         (self.partner,) = axes.plot([], [], **style.line(1) | {"linewidth": 1.4}, label="the other one of the pair")
         (self.wave,) = axes.plot([], [], **style.line(0) | {"linewidth": 1.6}, label="component j")
@@ -142,7 +147,7 @@ class OneComponent(View):
         axes.legend(loc="upper center", ncols=3, frameon=False, borderaxespad=0.2)
 
     def update(self, component, dim, base, length):
-        component = min(component, dim - 1)          # a state that the sliders never reach
+        component = min(component, dim - 1)  # a state that the sliders never reach
         pair, is_cosine = divmod(component, 2)
         frequency = rope_frequencies(dim, base)[pair]
         both = (np.sin, np.cos)
@@ -154,8 +159,10 @@ class OneComponent(View):
         tokens = np.arange(length + 1)
         self.tokens.set_data(tokens, both[is_cosine](tokens * frequency))
         wave = 2 * np.pi / frequency
-        return (f"Component {component} of {dim} is the {'cosine' if is_cosine else 'sine'} of pair {pair}: ω = {frequency:.3g} rad a token, "
-                f"wavelength 2π/ω = {wave:,.1f} tokens, {length / wave:.3g} waves in {length} tokens.")
+        return (
+            f"Component {component} of {dim} is the {'cosine' if is_cosine else 'sine'} of pair {pair}: ω = {frequency:.3g} rad a token, "
+            f"wavelength 2π/ω = {wave:,.1f} tokens, {length / wave:.3g} waves in {length} tokens."
+        )
 
 
 class BinaryClock(View):
@@ -163,10 +170,7 @@ class BinaryClock(View):
 
     title = "Binary digits and sines"
     size = (9, 4.6)
-    controls = [
-        Steps("position", 0, 126, default=63, unit="tokens"),
-        Choice("base", [128, 10_000]),
-    ]
+    controls = [Steps("position", 0, 126, default=63, unit="tokens"), Choice("base", [128, 10_000])]
 
     def draw(self, figure):
         above, below = figure.subplots(2, 1, sharex=True)
@@ -185,8 +189,10 @@ class BinaryClock(View):
             edge.set_xdata([position + 0.5] * 2)
         flipped = (position ^ (position + 1)).bit_count()
         moved = np.linalg.norm(table[position + 1] - table[position])
-        return (f"From position {position} ({position:07b}) to {position + 1} ({position + 1:07b}): {flipped} of 7 digits change. "
-                f"With base {base:,} the vector of sines and cosines moves by {moved:.3f}, as at every step.")
+        return (
+            f"From position {position} ({position:07b}) to {position + 1} ({position + 1:07b}): {flipped} of 7 digits change. "
+            f"With base {base:,} the vector of sines and cosines moves by {moved:.3f}, as at every step."
+        )
 
 
 class DecayByDistance(View):
@@ -217,8 +223,10 @@ class DecayByDistance(View):
         self.alone.set_data(distance, (alone - alone[0]) / (dim / 2))
         rises = (np.diff(score) > 0).mean()
         alike = np.corrcoef(score, alone)[0, 1]
-        return (f"{vectors.capitalize()} vectors, draw {draw}, d = {dim}, base {base:,.0f}: the score is {score[0]:.1f} at distance 0 and "
-                f"{score[500]:.1f} at 500; {rises:.0%} of the steps go up. Correlation with the positions alone: {alike:.2f}.")
+        return (
+            f"{vectors.capitalize()} vectors, draw {draw}, d = {dim}, base {base:,.0f}: the score is {score[0]:.1f} at distance 0 and "
+            f"{score[500]:.1f} at 500; {rises:.0%} of the steps go up. Correlation with the positions alone: {alike:.2f}."
+        )
 
 
 class ReadThePosition(View):
@@ -234,7 +242,13 @@ class ReadThePosition(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(0, 1024), ylim=(-250, 1100), xlabel="true position", ylabel="position read", xticks=range(0, 1025, 128))
+        axes.set(
+            xlim=(0, 1024),
+            ylim=(-250, 1100),
+            xlabel="true position",
+            ylabel="position read",
+            xticks=range(0, 1025, 128),
+        )
         axes.plot([0, 1024], [0, 1024], **style.reference, label="right")
         (self.read,) = axes.plot([], [], **style.line(0), label="read")
         self.edge = axes.axvline(0, color=style.COLORS[1], linewidth=3, label="end of training")
@@ -248,9 +262,13 @@ class ReadThePosition(View):
         read = table @ weights
         self.read.set_data(k, read)
         self.edge.set_xdata([trained] * 2)
-        inside, beyond = (np.sqrt(np.mean((read - k)[part] ** 2)) for part in (slice(trained), slice(trained, trained + 128)))
-        return (f"Fitted on positions 0 to {trained - 1}, d = {dim}, penalty {penalty:.2g}: the root-mean-square error is {inside:.3f} tokens "
-                f"there and {beyond:.0f} on the next 128 positions. Position 1,023 is read as {read[-1]:,.0f}.")
+        inside, beyond = (
+            np.sqrt(np.mean((read - k)[part] ** 2)) for part in (slice(trained), slice(trained, trained + 128))
+        )
+        return (
+            f"Fitted on positions 0 to {trained - 1}, d = {dim}, penalty {penalty:.2g}: the root-mean-square error is {inside:.3f} tokens "
+            f"there and {beyond:.0f} on the next 128 positions. Position 1,023 is read as {read[-1]:,.0f}."
+        )
 
 
 def _edge(line):
@@ -277,7 +295,7 @@ def _cosines(table):
 def _score(vectors, table, draw):
     """Score of the query at position 0 with the key at each position of the table."""
     dim = table.shape[1]
-    random = np.random.RandomState(draw)             # this generator's numbers are the same in every NumPy
+    random = np.random.RandomState(draw)  # this generator's numbers are the same in every NumPy
     if vectors == "projected":
         w_q, w_k = random.normal(size=(2, dim, dim)) / np.sqrt(dim)
         return table @ w_k @ (table[0] @ w_q)
@@ -304,7 +322,7 @@ def _learning(trained):
     for step in range(1, 101):
         seen = table[:trained]
         error = (softmax(seen @ match @ seen.T, mask=np.tri(trained, dtype=bool)) - previous) / (trained - 1)
-        error[0] = 0                                 # position 0 has no previous token
+        error[0] = 0  # position 0 has no previous token
         table[:trained] -= error @ seen @ match.T + error.T @ seen @ match
         if step % 5 == 0:
             history.append(table.copy())

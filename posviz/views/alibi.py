@@ -6,20 +6,29 @@ import numpy as np
 from matplotlib.colors import LogNorm
 
 from posviz import alibi_bias, alibi_slopes, lab, softmax, style
-from posviz.views.base import Choice, Range, Steps, Toggle, View
+from posviz.live import Choice, Range, Steps, Toggle, View
 from posviz.views.extrapolation import ENCODINGS, LENGTHS, recorded
 
-DISTANCES = (16, 32, 48, 64, 96, 128, 192, 256)   # tokens, of the recorded copy task; training had 8 to 64
+DISTANCES = (16, 32, 48, 64, 96, 128, 192, 256)  # tokens, of the recorded copy task; training had 8 to 64
 
 # Row of the picture: (encoding, change of the language model and of the copy model).
 METHODS = {
-    "no encoding": ("none", None), "learned table, wrapped": ("learned", "wrap"),
-    "learned table, stretched": ("learned", "interpolate"), "sinusoidal": ("sinusoidal", None),
-    "Transformer-XL": ("transformer_xl", None), "T5": ("t5", None), "DeBERTa": ("deberta", None),
+    "no encoding": ("none", None),
+    "learned table, wrapped": ("learned", "wrap"),
+    "learned table, stretched": ("learned", "interpolate"),
+    "sinusoidal": ("sinusoidal", None),
+    "Transformer-XL": ("transformer_xl", None),
+    "T5": ("t5", None),
+    "DeBERTa": ("deberta", None),
     "RoPE": ("rope", None),
-    "RoPE + PI": ("rope", "pi"), "RoPE + NTK-aware": ("rope", "ntk"), "RoPE + YaRN": ("rope", "yarn"),
-    "xPos": ("xpos", None), "ALiBi": ("alibi", None), "KERPLE log": ("kerple_log", None),
-    "KERPLE power": ("kerple_power", None), "Sandwich": ("sandwich", None),
+    "RoPE + PI": ("rope", "pi"),
+    "RoPE + NTK-aware": ("rope", "ntk"),
+    "RoPE + YaRN": ("rope", "yarn"),
+    "xPos": ("xpos", None),
+    "ALiBi": ("alibi", None),
+    "KERPLE log": ("kerple_log", None),
+    "KERPLE power": ("kerple_power", None),
+    "Sandwich": ("sandwich", None),
 }
 
 
@@ -42,8 +51,16 @@ class BiasAndWeights(View):
         self.bias = self._map(figure, left, "bias", range(-8, 1, 2), vmin=-8, vmax=0)
         self.weights = self._map(figure, right, "weight", [0.0001, 0.001, 0.01, 0.1, 1], norm=LogNorm(1e-4, 1))
         left.set_ylabel("query, first to last")
-        below.set(yscale="log", xlim=(0.5, 16.5), ylim=(0.002, 1.9), xlabel="head", ylabel="slope", xticks=range(1, 17),
-                  yticks=[1, 0.1, 0.01], yticklabels=["1", "0.1", "0.01"])
+        below.set(
+            yscale="log",
+            xlim=(0.5, 16.5),
+            ylim=(0.002, 1.9),
+            xlabel="head",
+            ylabel="slope",
+            xticks=range(1, 17),
+            yticks=[1, 0.1, 0.01],
+            yticklabels=["1", "0.1", "0.01"],
+        )
         below.minorticks_off()
         (self.slopes,) = below.plot([], [], **style.marker(0) | {"markersize": 6})
         (self.chosen,) = below.plot([], [], **style.marker(1) | {"markersize": 13, "fillstyle": "none"})
@@ -70,10 +87,12 @@ class BiasAndWeights(View):
         row, slope = weights[query], slopes[head - 1]
         self.slopes.set_data(range(1, heads + 1), slopes)
         self.chosen.set_data([head], [slope])
-        left, right = row[:query].sum(), row[query + 1:].sum()
-        return (f"Head {head} of {heads}, slope {slope:.4g}. Of {length} tokens the one at position {query} gives "
-                f"itself {row[query]:.3f}, all keys on its left {left:.3f} and all on its right {right:.3f}. "
-                f"The first key, {query} back, has bias {bias[query, 0]:.4g} and gets {_small(row[0])}.")
+        left, right = row[:query].sum(), row[query + 1 :].sum()
+        return (
+            f"Head {head} of {heads}, slope {slope:.4g}. Of {length} tokens the one at position {query} gives "
+            f"itself {row[query]:.3f}, all keys on its left {left:.3f} and all on its right {right:.3f}. "
+            f"The first key, {query} back, has bias {bias[query, 0]:.4g} and gets {_small(row[0])}."
+        )
 
 
 class ReachAndSlope(View):
@@ -92,9 +111,18 @@ class ReachAndSlope(View):
         left, right = figure.subplots(1, 2)
         left.set(xlim=(-2, 130), ylim=(-0.03, 1.03), xlabel="distance (tokens)", ylabel="weight ÷ weight at distance 0")
         (self.weights,) = left.plot([], [], **style.line(0))
-        right.set(xscale="log", yscale="log", xlim=(1.3, 0.0007), ylim=(0.7, 12_000), xlabel="slope, steep to flat",
-                  ylabel="reach (tokens)", xticks=[1, 0.1, 0.01, 0.001], xticklabels=["1", "0.1", "0.01", "0.001"],
-                  yticks=[1, 10, 100, 1000, 10_000], yticklabels=["1", "10", "100", "1,000", "10,000"])
+        right.set(
+            xscale="log",
+            yscale="log",
+            xlim=(1.3, 0.0007),
+            ylim=(0.7, 12_000),
+            xlabel="slope, steep to flat",
+            ylabel="reach (tokens)",
+            xticks=[1, 0.1, 0.01, 0.001],
+            xticklabels=["1", "0.1", "0.01", "0.001"],
+            yticks=[1, 10, 100, 1000, 10_000],
+            yticklabels=["1", "10", "100", "1,000", "10,000"],
+        )
         right.minorticks_off()
         self.reach, self.heads, self.here = {}, {}, {}
         for index, share in enumerate((0.99, 0.5)):
@@ -111,9 +139,11 @@ class ReachAndSlope(View):
                 line[share].set_data(slopes, [reach(each, length, share) for each in slopes])
         half, most = reach(slope, length, 0.5), reach(slope, length, 0.99)
         reaches = [reach(each, length, 0.99) for each in alibi_slopes(heads)]
-        return (f"Slope {slope:.4g}, {length:,} keys that fit equally well: the nearest {half:,} get half of the "
-                f"weight and the nearest {most:,} get 99 %. Of {heads} head{'s' * (heads > 1)}, the shortest reach for "
-                f"99 % is {min(reaches):,} tokens, the longest {max(reaches):,}.")
+        return (
+            f"Slope {slope:.4g}, {length:,} keys that fit equally well: the nearest {half:,} get half of the "
+            f"weight and the nearest {most:,} get 99 %. Of {heads} head{'s' * (heads > 1)}, the shortest reach for "
+            f"99 % is {min(reaches):,} tokens, the longest {max(reaches):,}."
+        )
 
 
 class EveryMethod(View):
@@ -129,8 +159,13 @@ class EveryMethod(View):
     def draw(self, figure):
         left, right = figure.subplots(1, 2, sharey=True)
         rows = np.arange(len(METHODS))
-        left.set(xlim=(0.9, 2.6), ylim=(len(METHODS) - 0.5, -0.5), yticks=rows, yticklabels=METHODS,
-                 xlabel="loss ÷ loss at 128 bytes")
+        left.set(
+            xlim=(0.9, 2.6),
+            ylim=(len(METHODS) - 0.5, -0.5),
+            yticks=rows,
+            yticklabels=METHODS,
+            xlabel="loss ÷ loss at 128 bytes",
+        )
         right.set(xlim=(-0.04, 1.04), xlabel="share copied right")
         right.tick_params(left=False)
         left.axvline(1, **style.reference)
@@ -144,15 +179,19 @@ class EveryMethod(View):
 
     def update(self, length, distance):
         rows = np.arange(len(METHODS))
-        ratio, copied = (np.array([[measure(*method, at, seed) for method in METHODS.values()] for seed in (1, 2)])
-                         for measure, at in ((loss_ratio, length), (copied_right, distance)))
+        ratio, copied = (
+            np.array([[measure(*method, at, seed) for method in METHODS.values()] for seed in (1, 2)])
+            for measure, at in ((loss_ratio, length), (copied_right, distance))
+        )
         for points, values in ((self.flat, ratio), (self.far, copied)):
             for point, row in zip(points, values):
                 point.set_data(row, rows)
         flat, far = np.nanmax(ratio, axis=0) < 1.1, np.nanmin(copied, axis=0) > 0.5
         both = [name for name, good in zip(METHODS, flat & far) if good]
-        return (f"{length:,} bytes, copying from {distance} back. The loss of {flat.sum()} of {len(METHODS)} grows by "
-                f"less than 10 %, and {far.sum()} copy more than half. Both: {', '.join(both) or 'none'}.")
+        return (
+            f"{length:,} bytes, copying from {distance} back. The loss of {flat.sum()} of {len(METHODS)} grows by "
+            f"less than 10 %, and {far.sum()} copy more than half. Both: {', '.join(both) or 'none'}."
+        )
 
 
 class Workbench(View):
@@ -165,15 +204,28 @@ class Workbench(View):
         Choice("loss", ["nats a byte", "relative to 128 bytes"], label="loss in"),
     ]
 
-    yours = None   # set on the class after a training, so that every picture made from then on shows it
+    yours = None  # set on the class after a training, so that every picture made from then on shows it
 
     def draw(self, figure):
         left, right = figure.subplots(1, 2)
-        left.set(xscale="log", xlim=(115, 1140), ylim=(0.9, 3.9), xlabel="context (bytes)", ylabel="loss",
-                 xticks=LENGTHS, xticklabels=["128", "256", "512", "1,024"])
-        right.set(xscale="log", xlim=(14, 290), ylim=(-0.04, 1.04), xlabel="distance (tokens)",
-                  ylabel="share copied right", xticks=[16, 32, 64, 128, 256],
-                  xticklabels=["16", "32", "64", "128", "256"])
+        left.set(
+            xscale="log",
+            xlim=(115, 1140),
+            ylim=(0.9, 3.9),
+            xlabel="context (bytes)",
+            ylabel="loss",
+            xticks=LENGTHS,
+            xticklabels=["128", "256", "512", "1,024"],
+        )
+        right.set(
+            xscale="log",
+            xlim=(14, 290),
+            ylim=(-0.04, 1.04),
+            xlabel="distance (tokens)",
+            ylabel="share copied right",
+            xticks=[16, 32, 64, 128, 256],
+            xticklabels=["16", "32", "64", "128", "256"],
+        )
         right.axvline(64, **style.reference)
         self.all, self.beside, self.own = [], [], []
         for axes in (left, right):
@@ -192,9 +244,9 @@ class Workbench(View):
             own = (np.divide(self.yours[1], self.yours[1][0] if relative else 1.0), self.yours[2])
         for side, x in enumerate((LENGTHS, DISTANCES)):
             for line, curve in zip(self.all[side], curves.values()):
-                line.set_data(x[:len(curve[side])], curve[side])
-            self.beside[side].set_data(x[:len(curves[beside][side])], curves[beside][side])
-            self.own[side].set_data(x[:len(own[side])], own[side])
+                line.set_data(x[: len(curve[side])], curve[side])
+            self.beside[side].set_data(x[: len(curves[beside][side])], curves[beside][side])
+            self.own[side].set_data(x[: len(own[side])], own[side])
         told = [_tell(beside, *curves[beside])]
         if self.yours:
             told.insert(0, _tell(self.yours[0], *own))

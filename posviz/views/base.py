@@ -119,8 +119,11 @@ class PowersOfTen(Control):
         object.__setattr__(self, "default", 10.0**exponent)
 
     def accepts(self, value):
-        return (not isinstance(value, (bool, str)) and value > 0
-                and self.low - 1e-9 <= math.log10(value) <= self.high + 1e-9)
+        return (
+            not isinstance(value, (bool, str))
+            and value > 0
+            and self.low - 1e-9 <= math.log10(value) <= self.high + 1e-9
+        )
 
     def allowed(self):
         return f"a number from {10.0**self.low:g} to {10.0**self.high:g}"
@@ -188,8 +191,10 @@ class View:
             if name not in controls:
                 known = ", ".join(controls)
                 raise TypeError(f"{type(self).__name__} has no control {name!r}; it has {known}")
-        return {name: controls[name].check(given[name]) if name in given else control.default
-                for name, control in controls.items()}
+        return {
+            name: controls[name].check(given[name]) if name in given else control.default
+            for name, control in controls.items()
+        }
 
     def drawn(self, **given):
         """(a copy of this view with its own figure, the sentence), in the state given: the one way a figure is made."""
@@ -199,11 +204,11 @@ class View:
             figure = Figure(figsize=self.size, dpi=DPI * style.current()[1], layout="constrained")
             FigureCanvasAgg(figure)
             view.draw(figure)
-            for axes in figure.axes:   # said aloud, or the number of ticks would depend on the reader's own settings
+            for axes in figure.axes:  # said aloud, or the number of ticks would depend on the reader's own settings
                 axes.tick_params(labelsize=style.font_size())
             view.update(**self.values())
             figure.draw_without_rendering()
-            figure.set_layout_engine("none")   # the axes stay where they are, whatever the values do
+            figure.set_layout_engine("none")  # the axes stay where they are, whatever the values do
             _snap(figure)
             sentence = view.update(**values)
         return view, figure, sentence
@@ -223,7 +228,7 @@ def caption(sentence, width):
     """A strip `width` inches wide with the sentence on it, as RGBA pixels: GitHub and slides show only the picture."""
     with style.rc():
         size = style.font_size()
-        lines = textwrap.wrap(sentence, int(width * 72 / (0.56 * size)))   # a letter is about 0.56 of the type size wide
+        lines = textwrap.wrap(sentence, int(width * 72 / (0.56 * size)))  # a letter is about 0.56 of the type size wide
         height = (1.4 * len(lines) + 0.8) * size / 72
         figure = Figure(figsize=(width, height), dpi=DPI * style.current()[1])
         canvas = FigureCanvasAgg(figure)
@@ -237,7 +242,7 @@ def _snap(figure):
     width, height = figure.bbox.size
     for axes in figure.axes:
         box = axes.get_position()
-        axes.set_aspect("auto")      # as drawn, to half a pixel; "equal" would shrink the box by a part of a pixel again
+        axes.set_aspect("auto")  # as drawn, to half a pixel; "equal" would shrink the box by a part of a pixel again
         left, bottom = round(box.x0 * width), round(box.y0 * height)
         right, top = round(box.x1 * width), round(box.y1 * height)
         axes.set_position([left / width, bottom / height, (right - left) / width, (top - bottom) / height])

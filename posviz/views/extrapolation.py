@@ -11,21 +11,40 @@ from matplotlib.transforms import IdentityTransform, ScaledTranslation
 
 import posviz
 from posviz import lab, style
-from posviz.views.base import Choice, Range, Steps, Text, Toggle, View
+from posviz.live import Choice, Range, Steps, Text, Toggle, View
 
 TURN = 2 * np.pi
-LENGTHS = (128, 256, 512, 1024)      # bytes of context in the recorded measurements; the first is the trained length
+LENGTHS = (128, 256, 512, 1024)  # bytes of context in the recorded measurements; the first is the trained length
 
-ENCODINGS = {                        # as the chapter writes them: as the lab does
-    "no encoding": "none", "learned table": "learned", "sinusoidal": "sinusoidal", "Transformer-XL": "transformer_xl",
-    "T5": "t5", "DeBERTa": "deberta", "RoPE": "rope", "xPos": "xpos", "ALiBi": "alibi", "KERPLE log": "kerple_log",
-    "KERPLE power": "kerple_power", "Sandwich": "sandwich",
+ENCODINGS = {  # as the chapter writes them: as the lab does
+    "no encoding": "none",
+    "learned table": "learned",
+    "sinusoidal": "sinusoidal",
+    "Transformer-XL": "transformer_xl",
+    "T5": "t5",
+    "DeBERTa": "deberta",
+    "RoPE": "rope",
+    "xPos": "xpos",
+    "ALiBi": "alibi",
+    "KERPLE log": "kerple_log",
+    "KERPLE power": "kerple_power",
+    "Sandwich": "sandwich",
 }
 FIXES = {
-    "none": None, "log-n": "log_n", "PI": "pi", "NTK-aware": "ntk", "NTK-aware, s = 8 always": "ntk × 8",
-    "NTK by parts": "ntk_by_parts", "YaRN": "yarn", "NTK-aware + log-n": "ntk+log_n", "YaRN + log-n": "yarn+log_n",
-    "new rows: random": "random", "new rows: zero": "zero", "new rows: the last one": "repeat",
-    "new rows: from the start again": "wrap", "all rows: stretched": "interpolate",
+    "none": None,
+    "log-n": "log_n",
+    "PI": "pi",
+    "NTK-aware": "ntk",
+    "NTK-aware, s = 8 always": "ntk × 8",
+    "NTK by parts": "ntk_by_parts",
+    "YaRN": "yarn",
+    "NTK-aware + log-n": "ntk+log_n",
+    "YaRN + log-n": "yarn+log_n",
+    "new rows: random": "random",
+    "new rows: zero": "zero",
+    "new rows: the last one": "repeat",
+    "new rows: from the start again": "wrap",
+    "all rows: stretched": "interpolate",
 }
 
 
@@ -40,10 +59,7 @@ class LossByLength(View):
 
     title = "Loss against length, measured"
     size = (9, 4.2)
-    controls = [
-        Choice("model", ENCODINGS, default="RoPE"),
-        Choice("fix", FIXES, label="change at inference"),
-    ]
+    controls = [Choice("model", ENCODINGS, default="RoPE"), Choice("fix", FIXES, label="change at inference")]
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -66,7 +82,7 @@ class LossByLength(View):
         curves = {"as trained": _losses(encoding, None), "with the change": _losses(encoding, change) if change else []}
         for words, lines in self.lines.items():
             for line, curve in zip(lines, [*curves[words], [], []]):
-                line.set_data(LENGTHS[:len(curve)], curve)
+                line.set_data(LENGTHS[: len(curve)], curve)
         changed = curves["with the change"]
         if change and not changed:
             return f"{fix}: this does not apply to {model}. {_grows(model, curves['as trained'])}"
@@ -81,7 +97,9 @@ class EntropyByLength(View):
     title = "Entropy of attention and loss, with and without log-n"
     size = (9, 4.4)
     MODELS = {name: (encoding, None) for name, encoding in ENCODINGS.items() if encoding != "learned"} | {
-        "RoPE + NTK-aware": ("rope", "ntk"), "RoPE + YaRN": ("rope", "yarn")}
+        "RoPE + NTK-aware": ("rope", "ntk"),
+        "RoPE + YaRN": ("rope", "yarn"),
+    }
     controls = [Choice("model", MODELS, default="RoPE + NTK-aware"), Steps("seed", 1, 2)]
 
     def draw(self, figure):
@@ -100,17 +118,21 @@ class EntropyByLength(View):
 
     def update(self, model, seed):
         encoding, change = self.MODELS[model]
-        rows = {"as it is": recorded()[encoding, change, seed],
-                "with log-n": recorded()[encoding, f"{change}+log_n" if change else "log_n", seed]}
+        rows = {
+            "as it is": recorded()[encoding, change, seed],
+            "with log-n": recorded()[encoding, f"{change}+log_n" if change else "log_n", seed],
+        }
         for words, row in rows.items():
             self.entropy[words].set_data(LENGTHS, row["entropy"])
             self.loss[words].set_data(LENGTHS, row["loss"])
         plain, sharp = rows.values()
         change = sharp["loss"][-1] - plain["loss"][-1]
         verdict = "helps" if change < -0.01 else "hurts" if change > 0.01 else "does nothing"
-        return (f"{model}: from 128 to 1,024 bytes the entropy goes from {plain['entropy'][0]:.2f} to "
-                f"{plain['entropy'][-1]:.2f}, with log-n to {sharp['entropy'][-1]:.2f}. At 1,024 the loss goes from "
-                f"{plain['loss'][-1]:.2f} to {sharp['loss'][-1]:.2f}: log-n {verdict}.")
+        return (
+            f"{model}: from 128 to 1,024 bytes the entropy goes from {plain['entropy'][0]:.2f} to "
+            f"{plain['entropy'][-1]:.2f}, with log-n to {sharp['entropy'][-1]:.2f}. At 1,024 the loss goes from "
+            f"{plain['loss'][-1]:.2f} to {sharp['loss'][-1]:.2f}: log-n {verdict}."
+        )
 
 
 class Spectrum(View):
@@ -118,8 +140,9 @@ class Spectrum(View):
 
     title = "Wavelength of every pair under each scaling"
     size = (9, 4.4)
-    MODELS = {   # features of a head, base, trained length, turns above which YaRN leaves a pair alone
-        "LLaMA": (128, 10_000.0, 2048, 32.0), "Llama 3": (128, 500_000.0, 8192, 32.0),
+    MODELS = {  # features of a head, base, trained length, turns above which YaRN leaves a pair alone
+        "LLaMA": (128, 10_000.0, 2048, 32.0),
+        "Llama 3": (128, 500_000.0, 8192, 32.0),
         "our small model": (16, 100.0, 128, 4.0),
     }
     controls = [
@@ -131,10 +154,16 @@ class Spectrum(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(-0.03, 1.03), ylim=(5e-4, 1.5e4), yscale="log", xticks=[0, 0.5, 1],
-                 xticklabels=["fastest pair", "middle", "slowest pair"], ylabel="wavelength ÷ trained length",
-                 yticks=[0.001, 0.01, 0.1, 1, 10, 100, 1000],
-                 yticklabels=["0.001", "0.01", "0.1", "1", "10", "100", "1,000"])
+        axes.set(
+            xlim=(-0.03, 1.03),
+            ylim=(5e-4, 1.5e4),
+            yscale="log",
+            xticks=[0, 0.5, 1],
+            xticklabels=["fastest pair", "middle", "slowest pair"],
+            ylabel="wavelength ÷ trained length",
+            yticks=[0.001, 0.01, 0.1, 1, 10, 100, 1000],
+            yticklabels=["0.001", "0.01", "0.1", "1", "10", "100", "1,000"],
+        )
         axes.minorticks_off()
         axes.axhline(1, **style.reference | {"color": "#222222", "linestyle": "-"}, label="trained length")
         self.used = axes.axhline(4, **style.reference | {"color": "#222222", "linewidth": 1.6}, label="used length")
@@ -151,14 +180,16 @@ class Spectrum(View):
             "PI": lambda: posviz.position_interpolation(plain, factor),
             "NTK-aware": lambda: posviz.rope_frequencies(dim, posviz.ntk_base(base, factor, dim)),
             "dynamic NTK": lambda: posviz.rope_frequencies(
-                dim, posviz.dynamic_ntk_base(base, times * trained, trained, dim)),
+                dim, posviz.dynamic_ntk_base(base, times * trained, trained, dim)
+            ),
             "YaRN": lambda: posviz.yarn_frequencies(dim, factor, trained, base, beta_fast=fast),
             "YaRN, the paper's ramp": lambda: posviz.yarn_frequencies(
-                dim, factor, trained, base, beta_fast=fast, ramp="paper"),
+                dim, factor, trained, base, beta_fast=fast, ramp="paper"
+            ),
             "Llama 3's": lambda: posviz.llama3_frequencies(dim, factor, base, trained),
         }[scaling]()
         place = np.linspace(0, 1, len(plain))
-        reach = times * scaled / plain                    # largest angle in use over the largest in training
+        reach = times * scaled / plain  # largest angle in use over the largest in training
         new = (trained * plain < TURN) & (reach > 1 + 1e-9)
         wave = TURN / scaled / trained
         self.plain.set_data(place, TURN / plain / trained)
@@ -167,9 +198,11 @@ class Spectrum(View):
         self.used.set_ydata([times, times])
         how = f"{scaling}, s = {times if scaling == 'dynamic NTK' else factor}" if scaling != "none" else "no scaling"
         worst = f", up to {reach[new].max():.2f} times the trained ones" if new.any() else ""
-        return (f"{model}, {how}, {times} times the trained {trained:,}: {new.sum()} of {len(plain)} pairs meet new "
-                f"angles{worst}. One token turns the fastest pair by {scaled[0]:.2f} rad (in "
-                f"training {plain[0]:.2f}).")
+        return (
+            f"{model}, {how}, {times} times the trained {trained:,}: {new.sum()} of {len(plain)} pairs meet new "
+            f"angles{worst}. One token turns the fastest pair by {scaled[0]:.2f} rad (in "
+            f"training {plain[0]:.2f})."
+        )
 
 
 class RealModel(View):
@@ -183,8 +216,14 @@ class RealModel(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(0, 16_384), ylim=(1, 8), xlabel="position (tokens)", ylabel="loss (nats a token)",
-                 xticks=[0, 4096, 8192, 12_288, 16_384], xticklabels=["0", "4,096", "8,192", "12,288", "16,384"])
+        axes.set(
+            xlim=(0, 16_384),
+            ylim=(1, 8),
+            xlabel="position (tokens)",
+            ylabel="loss (nats a token)",
+            xticks=[0, 4096, 8192, 12_288, 16_384],
+            xticklabels=["0", "4,096", "8,192", "12,288", "16,384"],
+        )
         axes.axvline(8192, **style.reference)
         axes.text(8350, 7.5, "trained length")
         self.curves = {}
@@ -199,8 +238,10 @@ class RealModel(View):
             losses = _of_real_model(self.TEXTS.index(text), mode)
             curve.set_data(*losses)
             ends[mode] = f"{losses[1][-1]:.2f}"
-        return (f"SmolLM2-135M, trained on 8,192 tokens, on {text}. Loss at the end of 16,384 tokens: {ends['plain']} as trained, "
-                f"{ends['pi']} with PI, {ends['ntk']} NTK-aware, {ends['yarn']} with YaRN; {ends['cut']} from the last 8,192 alone.")
+        return (
+            f"SmolLM2-135M, trained on 8,192 tokens, on {text}. Loss at the end of 16,384 tokens: {ends['plain']} as trained, "
+            f"{ends['pi']} with PI, {ends['ntk']} NTK-aware, {ends['yarn']} with YaRN; {ends['cut']} from the last 8,192 alone."
+        )
 
 
 class BiasShapes(View):
@@ -217,8 +258,13 @@ class BiasShapes(View):
     def draw(self, figure):
         left, right = figure.subplots(1, 2)
         for axes in (left, right):
-            axes.set(xscale="log", xlim=(1, 4096), xlabel="distance (tokens)", xticks=[1, 8, 64, 512, 4096],
-                     xticklabels=["1", "8", "64", "512", "4,096"])
+            axes.set(
+                xscale="log",
+                xlim=(1, 4096),
+                xlabel="distance (tokens)",
+                xticks=[1, 8, 64, 512, 4096],
+                xticklabels=["1", "8", "64", "512", "4,096"],
+            )
             axes.minorticks_off()
         left.set(ylim=(-15, 0.5), ylabel="added to the score")
         right.set(ylim=(0, 1.03), ylabel="weight within the distance")
@@ -243,8 +289,10 @@ class BiasShapes(View):
             self.bias[name].set_data(shown, values[shown])
             self.within[name].set_data(shown, within[shown])
             reach.append(f"{int((within < 0.99).sum()):,} ({name})")
-        return (f"4,096 keys that fit equally well, head {head} of 8: 99 % of the weight lies within "
-                f"{', '.join(reach)} tokens.")
+        return (
+            f"4,096 keys that fit equally well, head {head} of 8: 99 % of the weight lies within "
+            f"{', '.join(reach)} tokens."
+        )
 
 
 class XPosDecay(View):
@@ -274,9 +322,11 @@ class XPosDecay(View):
         self.xpos.set_data(distance, (turned * factor).mean(axis=1))
         self.ceiling.set_data(distance, factor.mean(axis=1))
         at = distance.tolist().index(512)
-        return (f"Scale base {scale_base:,}, γ = {gamma:.1f}: at distance 512 the fastest pair keeps "
-                f"{_percent(factor[at, 0])} of its part of the score and the slowest {_percent(factor[at, -1])}; the "
-                f"score is {(turned * factor)[at].mean():+.3f} in place of {turned[at].mean():+.3f}.")
+        return (
+            f"Scale base {scale_base:,}, γ = {gamma:.1f}: at distance 512 the fastest pair keeps "
+            f"{_percent(factor[at, 0])} of its part of the score and the slowest {_percent(factor[at, -1])}; the "
+            f"score is {(turned * factor)[at].mean():+.3f} in place of {turned[at].mean():+.3f}."
+        )
 
 
 class Needle(View):
@@ -292,9 +342,15 @@ class Needle(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xscale="log", xlim=(28, 37_000), ylim=(-0.03, 1.05), xticks=[32, 128, 512, 2048, 8192, 32768],
-                 xticklabels=["32", "128", "512", "2,048", "8,192", "32,768"],
-                 xlabel="number of keys n", ylabel="weight of the key that fits")
+        axes.set(
+            xscale="log",
+            xlim=(28, 37_000),
+            ylim=(-0.03, 1.05),
+            xticks=[32, 128, 512, 2048, 8192, 32768],
+            xticklabels=["32", "128", "512", "2,048", "8,192", "32,768"],
+            xlabel="number of keys n",
+            ylabel="weight of the key that fits",
+        )
         axes.minorticks_off()
         self.length = axes.axvline(512, **style.reference)
         self.curves = {}
@@ -308,17 +364,20 @@ class Needle(View):
         self.length.set_xdata([trained, trained])
         weights = {rule: [] for rule in self.RULES}
         for n in numbers:
-            scores = np.append(needle, others[:n - 1])
+            scores = np.append(needle, others[: n - 1])
             difference = np.log(trained) - np.log(n)
-            for rule, changed in zip(self.RULES, (scores, scores + difference, scores * posviz.log_n_factor(n, trained),
-                                                  scores * difference)):
+            for rule, changed in zip(
+                self.RULES, (scores, scores + difference, scores * posviz.log_n_factor(n, trained), scores * difference)
+            ):
                 weights[rule].append(posviz.softmax(changed)[0])
         for rule, curve in self.curves.items():
             curve.set_data(numbers, weights[rule])
         begin = numbers.tolist().index(trained)
         plain, added, ratio, _ = (f"{row[begin]:.2f} to {row[-1]:.2f}" for row in weights.values())
-        return (f"A key with score {needle:.1f}, trained at {trained:,}. Its weight from there to 32,768 keys: "
-                f"{plain} as it is, {added} with the difference added, {ratio} with the ratio.")
+        return (
+            f"A key with score {needle:.1f}, trained at {trained:,}. Its weight from there to 32,768 keys: "
+            f"{plain} as it is, {added} with the difference added, {ratio} with the ratio."
+        )
 
 
 class AttentionMicroscope(View):
@@ -337,20 +396,21 @@ class AttentionMicroscope(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        self.weights = axes.imshow(np.zeros((1, 1)), vmin=0, vmax=1, cmap=style.SEQUENTIAL, interpolation="nearest",
-                                   extent=(0, 1, 1, 0))
+        self.weights = axes.imshow(
+            np.zeros((1, 1)), vmin=0, vmax=1, cmap=style.SEQUENTIAL, interpolation="nearest", extent=(0, 1, 1, 0)
+        )
         axes.set(xticks=[], yticks=[])
         size = style.font_size()
         axes.set_xlabel("letter that is looked at", labelpad=1.9 * size)
         axes.set_ylabel("letter that looks", labelpad=1.9 * size)
         self.letters = []
         self.across, self.down = (_Letters(axes, *away) for away in ((0, -size), (-size, 0)))
-        marks = [0, 0.05, 0.25, 0.5, 1]       # the map shows square roots, so that small weights are seen
+        marks = [0, 0.05, 0.25, 0.5, 1]  # the map shows square roots, so that small weights are seen
         bar = figure.colorbar(self.weights, ax=axes, ticks=np.sqrt(marks), label="attention weight", shrink=0.7)
         bar.set_ticklabels([f"{mark:g}" for mark in marks])
 
     def update(self, text, encoding, layer, head, shuffle):
-        data = text.encode()[:self.LONGEST]
+        data = text.encode()[: self.LONGEST]
         if shuffle:
             data = bytes(np.random.RandomState(0).permutation(list(data)).astype(np.uint8))
         letters = [chr(byte) if 32 < byte < 127 else "␣" if byte == 32 else "·" for byte in data]
@@ -368,16 +428,23 @@ class AttentionMicroscope(View):
         later = weights[1:]
         distance = np.arange(n)[1:, None] - np.arange(n)
         near = later[(distance == 0) | (distance == 1)].sum() / (n - 1)
-        return (f"{encoding}, layer {layer}, head {head}, {n} letters{' in another order' * shuffle}: "
-                f"{_percent(near)} of the weight goes to the letter itself and the one before, "
-                f"{_percent(later[:, 0].mean())} to the first letter; the mean distance is "
-                f"{(later * np.maximum(distance, 0)).sum() / (n - 1):.1f}.")
+        return (
+            f"{encoding}, layer {layer}, head {head}, {n} letters{' in another order' * shuffle}: "
+            f"{_percent(near)} of the weight goes to the letter itself and the one before, "
+            f"{_percent(later[:, 0].mean())} to the first letter; the mean distance is "
+            f"{(later * np.maximum(distance, 0)).sum() / (n - 1):.1f}."
+        )
 
 
 def _length_axis(axes, ylabel):
     axes.set_xscale("log", base=2)
-    axes.set(xlim=(115, 1140), xlabel="context (bytes)", ylabel=ylabel, xticks=LENGTHS,
-             xticklabels=["128\ntrained", "256\n2 times", "512\n4 times", "1,024\n8 times"])
+    axes.set(
+        xlim=(115, 1140),
+        xlabel="context (bytes)",
+        ylabel=ylabel,
+        xticks=LENGTHS,
+        xticklabels=["128\ntrained", "256\n2 times", "512\n4 times", "1,024\n8 times"],
+    )
     axes.minorticks_off()
 
 
@@ -393,8 +460,10 @@ def _grows(what, curves):
     if len(curves[0]) == 1:
         return f"{what}: loss {curves[0][0]:.2f} at 128 bytes. Beyond there is no row, so there is no answer."
     times = [f"{curve[-1] / curve[0]:.2f}" for curve in curves]
-    return (f"{what}: loss {curves[0][0]:.2f} at 128 bytes, {curves[0][1]:.2f} at 256, {curves[0][3]:.2f} at 1,024. "
-            f"That is {' and '.join(times)} times the loss at 128 (two seeds).")
+    return (
+        f"{what}: loss {curves[0][0]:.2f} at 128 bytes, {curves[0][1]:.2f} at 256, {curves[0][3]:.2f} at 1,024. "
+        f"That is {' and '.join(times)} times the loss at 128 (two seeds)."
+    )
 
 
 @cache
@@ -405,7 +474,7 @@ def _of_real_model(text, mode):
     wanted = names if text == 0 else [names[text - 1]]
     runs = [run["loss_by_bin"] for run in measured["runs"] if run["mode"] == mode and run["text"] in wanted]
     losses = np.mean(runs, axis=0).reshape(-1, 4).mean(axis=1)
-    start = measured["length"] - 2048 * len(losses)       # "cut" reads the last tokens only
+    start = measured["length"] - 2048 * len(losses)  # "cut" reads the last tokens only
     return start + 1024 + 2048 * np.arange(len(losses)), losses
 
 
@@ -439,23 +508,29 @@ class _Letters(PathCollection):
     def __init__(self, axes, right, up):
         """right, up: how many points the letters stand away from their place."""
         away = ScaledTranslation(right / 72, up / 72, axes.figure.dpi_scale_trans)
-        super().__init__([], facecolors="black", clip_on=False, offsets=[], offset_transform=axes.transAxes + away,
-                         transform=IdentityTransform())   # else the outlines would be stretched with the axes
+        super().__init__(
+            [],
+            facecolors="black",
+            clip_on=False,
+            offsets=[],
+            offset_transform=axes.transAxes + away,
+            transform=IdentityTransform(),
+        )  # else the outlines would be stretched with the axes
         axes.add_collection(self, autolim=False)
 
     def show(self, letters, x, y):
         """Letters in their places, fractions of the axes; smaller where they would touch."""
-        room = 72 / self.figure.dpi * self.axes.bbox.width / max(len(letters), 1)     # points for each letter
+        room = 72 / self.figure.dpi * self.axes.bbox.width / max(len(letters), 1)  # points for each letter
         self.set_paths([_outline(letter) for letter in letters])
         self.set_offsets(np.column_stack([x, y]))
-        self.set_sizes([min(style.font_size(), 1.25 * room) ** 2], self.figure.dpi)   # as tall as its row at most
+        self.set_sizes([min(style.font_size(), 1.25 * room) ** 2], self.figure.dpi)  # as tall as its row at most
 
 
 @cache
 def _outline(letter):
     """A letter of size 1 with its middle at (0, 0)."""
     path = TextPath((0, 0), letter, size=1, prop=FontProperties(family="DejaVu Sans Mono"))
-    middle = -0.05 if letter == "␣" else 0.27          # that one hangs below its line, into the next row
+    middle = -0.05 if letter == "␣" else 0.27  # that one hangs below its line, into the next row
     return Path(path.vertices - (0.3, middle), path.codes)
 
 

@@ -5,12 +5,12 @@ from functools import cache
 import numpy as np
 
 from posviz import attention_weights, lab, sinusoidal, style
-from posviz.views.base import Choice, Steps, Toggle, View
+from posviz.live import Choice, Steps, Toggle, View
 from posviz.views.extrapolation import ENCODINGS
 
 VECTORS = {"dog": [1.0, 0.0], "bites": [0.0, 1.0], "man": [1.0, 1.0]}
 ORDERS = ("dog bites man", "man bites dog", "dog man bites", "man dog bites", "bites dog man", "bites man dog")
-TRAINED, LONGEST, BLOCK = 128, 1024, 16   # bytes; the recorded losses are means over 16 positions
+TRAINED, LONGEST, BLOCK = 128, 1024, 16  # bytes; the recorded losses are means over 16 positions
 
 
 def through_attention(text, numbered):
@@ -34,18 +34,27 @@ class WhoBitWhom(View):
     def draw(self, figure):
         self.rings, self.points = [], {}
         for axes, title in zip(figure.subplots(1, 2), ("before attention", "after attention")):
-            axes.set(title=title, xlim=(-0.25, 2.25), ylim=(-0.75, 2.25), aspect="equal", xlabel="first number",
-                     xticks=[0, 1, 2], yticks=[0, 1, 2])
+            axes.set(
+                title=title,
+                xlim=(-0.25, 2.25),
+                ylim=(-0.75, 2.25),
+                aspect="equal",
+                xlabel="first number",
+                xticks=[0, 1, 2],
+                yticks=[0, 1, 2],
+            )
             axes.axhline(0, **style.reference)
             axes.axvline(0, **style.reference)
-            (ring,) = axes.plot([], [], **style.marker(7) | {"marker": "o", "fillstyle": "none"},
-                                label="in “dog bites man”")
+            (ring,) = axes.plot(
+                [], [], **style.marker(7) | {"marker": "o", "fillstyle": "none"}, label="in “dog bites man”"
+            )
             ring.set_markersize(2.2 * ring.get_markersize())
             self.rings.append(ring)
             self.points[title] = [axes.plot([], [], **style.marker(i), label=word)[0] for i, word in enumerate(VECTORS)]
         figure.axes[0].set_ylabel("second number")
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False,
-                      columnspacing=1.2)
+        figure.legend(
+            *axes.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, columnspacing=1.2
+        )
 
     def update(self, order, numbered):
         sides = list(zip(through_attention(order, numbered), through_attention(ORDERS[0], numbered)))
@@ -56,8 +65,10 @@ class WhoBitWhom(View):
         now, first = sides[1]
         same = sum(np.allclose(now[word], first[word]) for word in VECTORS)
         listed = ", ".join(f"{word} ({now[word][0]:.2f}, {now[word][1]:.2f})" for word in order.split())
-        return (f"“{order}”, {'numbered' if numbered else 'not numbered'}: attention gives {listed}. "
-                f"{same} of the 3 words get what they get in “dog bites man”.")
+        return (
+            f"“{order}”, {'numbered' if numbered else 'not numbered'}: attention gives {listed}. "
+            f"{same} of the 3 words get what they get in “dog bites man”."
+        )
 
 
 class LossAlongText(View):
@@ -74,19 +85,25 @@ class LossAlongText(View):
     def draw(self, figure):
         axes = figure.subplots()
         everything = np.concatenate(list(losses_along_text().values()))
-        axes.set(xlim=(0, LONGEST), ylim=(np.floor(2 * everything.min()) / 2, np.ceil(2 * everything.max()) / 2),
-                 xticks=range(0, LONGEST + 1, 128), xlabel="position in the text (bytes)", ylabel="loss (nats a byte)")
+        axes.set(
+            xlim=(0, LONGEST),
+            ylim=(np.floor(2 * everything.min()) / 2, np.ceil(2 * everything.max()) / 2),
+            xticks=range(0, LONGEST + 1, 128),
+            xlabel="position in the text (bytes)",
+            ylabel="loss (nats a byte)",
+        )
         axes.axvspan(0, TRAINED, color="#E3E3E3", linewidth=0, label="trained on this length", zorder=0)
         look = {"marker": "s", "markersize": 5}
         (self.second,) = axes.plot([], [], **style.line(1), **look, label="beside it")
         (self.first,) = axes.plot([], [], **style.line(0), **look | {"marker": "o"}, label="the encoding")
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=3, frameon=False,
-                      reverse=True)
+        figure.legend(
+            *axes.get_legend_handles_labels(), loc="outside upper right", ncols=3, frameon=False, reverse=True
+        )
 
     def update(self, encoding, beside, length):
         words = []
         for line, name in ((self.first, encoding), (self.second, beside)):
-            loss = losses_along_text()[ENCODINGS[name]][:length // BLOCK]
+            loss = losses_along_text()[ENCODINGS[name]][: length // BLOCK]
             line.set_data(BLOCK * np.arange(len(loss)) + BLOCK / 2, loss)
             trained, last = loss[4:8].mean(), loss[-4:].mean()
             if len(loss) * BLOCK < length:
@@ -95,8 +112,10 @@ class LossAlongText(View):
                 words.append(f"{name} {trained:.2f} and {last:.2f} ({last / trained:.2f} times)")
         if length == TRAINED:
             first, second = (line.get_ydata()[4:].mean() for line in (self.first, self.second))
-            return (f"No longer than in training. Loss over positions 64 to 127: "
-                    f"{encoding} {first:.2f}, {beside} {second:.2f}.")
+            return (
+                f"No longer than in training. Loss over positions 64 to 127: "
+                f"{encoding} {first:.2f}, {beside} {second:.2f}."
+            )
         return f"A text of {length:,} bytes. Loss over positions 64 to 127 and over the last 64: {'; '.join(words)}."
 
 

@@ -4,17 +4,17 @@ import numpy as np
 from matplotlib.markers import MarkerStyle
 
 from posviz import deberta_terms, sinusoidal, style, t5_bucket, transformer_xl_terms
-from posviz.views.base import Choice, Steps, Toggle, View
+from posviz.live import Choice, Steps, Toggle, View
 
 # One small example for every method. All numbers are invented; a trained model has learned its own.
 DIM = 8
 TEXT = "the dog saw the old dog".split()
 METHODS = ("absolute", "Transformer-XL", "T5", "DeBERTa")
-_draw = np.random.RandomState(39)   # the one NumPy stream that no version changes
+_draw = np.random.RandomState(39)  # the one NumPy stream that no version changes
 WORDS = dict(zip(("the", "dog", "saw", "old"), 0.7 * _draw.normal(size=(4, DIM)), strict=True))
 W_Q, W_K, W_QR, W_KR = _draw.normal(size=(4, DIM, DIM)) / DIM**0.5
 U, V = _draw.normal(size=(2, DIM)) / 2
-T5_TABLE = np.concatenate([1.0 - 0.5 * np.arange(16), 0.4 - 0.3 * np.arange(16)])   # past, then future
+T5_TABLE = np.concatenate([1.0 - 0.5 * np.arange(16), 0.4 - 0.3 * np.arange(16)])  # past, then future
 SPAN = 16
 DEBERTA_TABLE = sinusoidal(range(2 * SPAN), DIM, base=100)
 
@@ -61,11 +61,20 @@ class ScoreTerms(View):
             axes.set(ylabel="query i", xticks=range(6), yticks=range(6))
             axes.set_xticklabels(TEXT)
             axes.set_yticklabels(TEXT)
-            for edge, width in (("white", 6), ("black", 2)):   # a frame that shows on light and on dark
-                axes.plot([0, 3], [5, 5], linestyle="none", marker="s", markersize=25, markerfacecolor="none",
-                          markeredgecolor=edge, markeredgewidth=width)
-        self.places = [axes.text(0.5, -0.14, "", transform=axes.transAxes, ha="center", va="top")
-                       for axes in (left, right)]
+            for edge, width in (("white", 6), ("black", 2)):  # a frame that shows on light and on dark
+                axes.plot(
+                    [0, 3],
+                    [5, 5],
+                    linestyle="none",
+                    marker="s",
+                    markersize=25,
+                    markerfacecolor="none",
+                    markeredgecolor=edge,
+                    markeredgewidth=width,
+                )
+        self.places = [
+            axes.text(0.5, -0.14, "", transform=axes.transAxes, ha="center", va="top") for axes in (left, right)
+        ]
         figure.colorbar(self.total, ax=[left, right], ticks=[-6, -3, 0, 3, 6], label="raw score")
 
     def update(self, method, terms, first):
@@ -78,8 +87,10 @@ class ScoreTerms(View):
         for place in self.places:
             place.set_text(f"key j, at positions {first} to {first + 5}")
         newest = f"term {terms} ({self.names[terms - 1]}) " + (f"reaches {size:.2f} in size" if size else "is left out")
-        return (f"{method[0].upper()}{method[1:]}, first word at {first}: {newest}. With {terms} of 4 terms in, "
-                f"the last dog scores the first 'the' {total[5, 0]:+.2f} and the second {total[5, 3]:+.2f}.")
+        return (
+            f"{method[0].upper()}{method[1:]}, first word at {first}: {newest}. With {terms} of 4 terms in, "
+            f"the last dog scores the first 'the' {total[5, 0]:+.2f} and the second {total[5, 3]:+.2f}."
+        )
 
 
 class RelativeShift(View):
@@ -102,15 +113,24 @@ class RelativeShift(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        self.cells = axes.imshow(np.zeros((4, 4)), vmin=-1, vmax=4.5, cmap=style.SEQUENTIAL, interpolation="nearest",
-                                 aspect="auto")
+        self.cells = axes.imshow(
+            np.zeros((4, 4)), vmin=-1, vmax=4.5, cmap=style.SEQUENTIAL, interpolation="nearest", aspect="auto"
+        )
         axes.set(xlim=(-0.5, 7.5), ylim=(7.5, -0.5), xticks=range(8), yticks=range(8), xlabel="column", ylabel="row")
         self.numbers = {}
         for value in [0, *(10 * query + distance for query in range(4) for distance in range(7))]:
             name = f"{value:02d}" if self.numbers else "0"
             marker = MarkerStyle(f"$\\mathdefault{{{name}}}$")
-            (self.numbers[name],) = axes.plot([], [], linestyle="none", marker=marker, markeredgewidth=0, zorder=3,
-                                              markersize=9 * len(name), color="black" if value >= 20 else "white")
+            (self.numbers[name],) = axes.plot(
+                [],
+                [],
+                linestyle="none",
+                marker=marker,
+                markeredgewidth=0,
+                zorder=3,
+                markersize=9 * len(name),
+                color="black" if value >= 20 else "white",
+            )
 
     def update(self, step, memory):
         cells = self.steps(memory)[step]
@@ -126,20 +146,23 @@ class RelativeShift(View):
         self.cells.set_extent((-0.5, columns - 0.5, rows - 0.5, -0.5))
         keys = self.queries + memory
         return f"Step {step}. " + self.said[step].format(
-            rows=rows, columns=columns, first=keys - 1, memory=f" + {memory}" if memory else "")
+            rows=rows, columns=columns, first=keys - 1, memory=f" + {memory}" if memory else ""
+        )
 
     def steps(self, memory):
         """The cells of the five steps, as rows of texts: "" is masked, "0" is the padding."""
         keys = self.queries + memory
-        scores = [[f"{10 * query + distance:02d}" for distance in reversed(range(keys))]
-                  for query in range(self.queries)]
+        scores = [
+            [f"{10 * query + distance:02d}" for distance in reversed(range(keys))] for query in range(self.queries)
+        ]
         padded = [["0", *row] for row in scores]
         flat = sum(padded, [])
-        read = [flat[start:start + self.queries] for start in range(0, len(flat), self.queries)]
+        read = [flat[start : start + self.queries] for start in range(0, len(flat), self.queries)]
         flat = sum(read[1:], [])
-        shifted = [flat[start:start + keys] for start in range(0, len(flat), keys)]
-        masked = [[name if key <= query + memory else "" for key, name in enumerate(row)]
-                  for query, row in enumerate(shifted)]
+        shifted = [flat[start : start + keys] for start in range(0, len(flat), keys)]
+        masked = [
+            [name if key <= query + memory else "" for key, name in enumerate(row)] for query, row in enumerate(shifted)
+        ]
         return scores, padded, read, shifted, masked
 
 
@@ -157,14 +180,16 @@ class T5Buckets(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(-205, 205), ylim=(-2, 66), ylabel="bucket",
-                 xlabel="key − query (tokens; the past is on the left)")
+        axes.set(
+            xlim=(-205, 205), ylim=(-2, 66), ylabel="bucket", xlabel="key − query (tokens; the past is on the left)"
+        )
         axes.axvline(0, **style.reference)
         (self.limit,) = axes.plot([], [], **style.line(5), label="max distance")
         (self.last,) = axes.plot([], [], **style.line(1), label="last bucket begins")
         (self.all,) = axes.plot([], [], **style.marker(0) | {"markersize": 3}, label="bucket")
-        (self.shared,) = axes.plot([], [], color=style.COLORS[4], linewidth=6, solid_capstyle="butt",
-                                   label="in the bucket of the marked one")
+        (self.shared,) = axes.plot(
+            [], [], color=style.COLORS[4], linewidth=6, solid_capstyle="butt", label="in the bucket of the marked one"
+        )
         (self.here,) = axes.plot([], [], **style.marker(1))
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 
@@ -182,8 +207,10 @@ class T5Buckets(View):
         self.last.set_data([-begins, -begins], [0, 66])
         side = "past" if relative < 0 else "future"
         away = f"{abs(relative)} tokens in the {side}" if relative else "The query itself"
-        return (f"{away}: bucket {here} of {buckets}, shared by {_range(same)}. "
-                f"The last bucket of the past begins at distance {begins}, not at {longest}.")
+        return (
+            f"{away}: bucket {here} of {buckets}, shared by {_range(same)}. "
+            f"The last bucket of the past begins at distance {begins}, not at {longest}."
+        )
 
 
 class PositionPart(View):
@@ -199,8 +226,13 @@ class PositionPart(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(-32, 32), ylim=(-6, 8), xlabel="distance i − j (tokens; the future is on the left)",
-                 ylabel="position part of score", title="one curve for each query word")
+        axes.set(
+            xlim=(-32, 32),
+            ylim=(-6, 8),
+            xlabel="distance i − j (tokens; the future is on the left)",
+            ylabel="position part of score",
+            title="one curve for each query word",
+        )
         axes.axhline(0, **style.reference)
         self.curves = {word: axes.plot([], [], **style.line(n), label=word)[0] for n, word in enumerate(WORDS)}
         (self.read,) = axes.plot([], [], **style.marker(4) | {"markersize": 7})
@@ -210,7 +242,7 @@ class PositionPart(View):
         offsets = np.arange(-32, 33)
         here = []
         for word, curve in self.curves.items():
-            part = sum(score_terms(method, [word] * 65, [key] * 65)[1:])[32, ::-1]   # the query stands in the middle
+            part = sum(score_terms(method, [word] * 65, [key] * 65)[1:])[32, ::-1]  # the query stands in the middle
             curve.set_data(offsets, part)
             here.append(part[distance + 32])
         self.read.set_data([distance] * 4, here)

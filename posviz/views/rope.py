@@ -3,7 +3,7 @@
 import numpy as np
 
 from posviz import rope_frequencies, rope_matrix, style
-from posviz.views.base import Choice, PowersOfTen, Range, Steps, Toggle, View
+from posviz.live import Choice, PowersOfTen, Range, Steps, Toggle, View
 
 TURN = 2 * np.pi
 
@@ -24,9 +24,16 @@ class TurningPair(View):
         circle, curve = figure.subplots(1, 2, width_ratios=[2, 3])
         rim = np.linspace(0, TURN, 181)
         circle.plot(np.cos(rim), np.sin(rim), **style.reference)
-        circle.set(xlim=(-1.4, 1.4), ylim=(-1.2, 1.6), xticks=[-1, 0, 1], yticks=[-1, 0, 1],
-                   xlabel="first feature", ylabel="second feature", aspect="equal")
-        for x, y in [(1, 0), (0.6, 0.8)]:                              # where the two start
+        circle.set(
+            xlim=(-1.4, 1.4),
+            ylim=(-1.2, 1.6),
+            xticks=[-1, 0, 1],
+            yticks=[-1, 0, 1],
+            xlabel="first feature",
+            ylabel="second feature",
+            aspect="equal",
+        )
+        for x, y in [(1, 0), (0.6, 0.8)]:  # where the two start
             circle.plot([0, x], [0, y], **style.reference | {"linestyle": "-"}, marker="o", markevery=[1], markersize=5)
         end = {"markevery": [1], "markersize": 9}
         (self.angle_between,) = circle.plot([], [], **style.line(4))
@@ -35,15 +42,20 @@ class TurningPair(View):
         circle.legend(loc="upper center", ncols=2, frameon=False, columnspacing=1.0, borderaxespad=0, reverse=True)
         curve.axhline(0, **style.reference)
         curve.axvline(0, **style.reference)
-        curve.set(xlim=(-42, 42), ylim=(-1.12, 1.12), yticks=[-1, -0.5, 0, 0.5, 1],
-                  xlabel="distance m − n (tokens)", ylabel="score q · k")
+        curve.set(
+            xlim=(-42, 42),
+            ylim=(-1.12, 1.12),
+            yticks=[-1, -0.5, 0, 0.5, 1],
+            xlabel="distance m − n (tokens)",
+            ylabel="score q · k",
+        )
         (self.score,) = curve.plot([], [], **style.line(0) | {"linewidth": 1.6})
         (self.here,) = curve.plot([], [], **style.marker(3) | {"markersize": 10})
 
     def update(self, m, n, theta, together):
-        start = np.arctan2(0.8, 0.6)                                   # where the key points before any turn
+        start = np.arctan2(0.8, 0.6)  # where the key points before any turn
         query, key = m * theta, start + n * theta
-        between = np.linspace(key, key + (query - key + np.pi) % TURN - np.pi, 60)   # the short way round
+        between = np.linspace(key, key + (query - key + np.pi) % TURN - np.pi, 60)  # the short way round
         distance = np.linspace(-40, 40, 1201)
         score = np.cos(query - key)
         self.query.set_data([0, np.cos(query)], [0, np.sin(query)])
@@ -83,8 +95,9 @@ class ClockWall(View):
         axes.set_title("One dial a pair, the fastest at the top left")
         (self.rims,) = axes.plot([], [], **style.reference | {"linestyle": "-"})
         (self.round,) = axes.plot([], [], color="#222222", linewidth=2.6, label="has come round")
-        (self.arcs,) = axes.plot([], [], color=style.COLORS[1], linewidth=5, solid_capstyle="butt",
-                                 label="turned so far, not yet round")
+        (self.arcs,) = axes.plot(
+            [], [], color=style.COLORS[1], linewidth=5, solid_capstyle="butt", label="turned so far, not yet round"
+        )
         (self.hands,) = axes.plot([], [], color=style.COLORS[0], linewidth=2.4, label="hand")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3, frameon=False, columnspacing=1.2)
 
@@ -101,9 +114,11 @@ class ClockWall(View):
         tip_x, tip_y = x + 0.34 * pitch * np.cos(angles), y + 0.34 * pitch * np.sin(angles)
         gap = np.full(len(angles), np.nan)
         self.hands.set_data(np.stack([x, tip_x, gap], 1).ravel(), np.stack([y, tip_y, gap], 1).ravel())
-        return (f"Position {position:,}, base {base:,.0f}: {done.sum()} of {len(angles)} pairs have come round at "
-                f"least once. The fastest has made {_part(angles[0] / TURN)} turns, "
-                f"the slowest {_part(angles[-1] / TURN)}.")
+        return (
+            f"Position {position:,}, base {base:,.0f}: {done.sum()} of {len(angles)} pairs have come round at "
+            f"least once. The fastest has made {_part(angles[0] / TURN)} turns, "
+            f"the slowest {_part(angles[-1] / TURN)}."
+        )
 
 
 class RotationMatrix(View):
@@ -120,28 +135,37 @@ class RotationMatrix(View):
 
     def draw(self, figure):
         left, right = figure.subplots(1, 2, width_ratios=[1, 1])
-        self.matrix = left.imshow(np.eye(2), vmin=-1, vmax=1, cmap=style.DIVERGING, interpolation="nearest",
-                                  extent=(0, 1, 1, 0))                 # the same field for every dim: no tick moves
+        self.matrix = left.imshow(
+            np.eye(2), vmin=-1, vmax=1, cmap=style.DIVERGING, interpolation="nearest", extent=(0, 1, 1, 0)
+        )  # the same field for every dim: no tick moves
         left.set(xticks=[], yticks=[], xlabel="feature before (0 … d − 1)", ylabel="feature after (d − 1 … 0)")
         figure.colorbar(self.matrix, ax=left, ticks=[-1, 0, 1], label="entry")
         (self.angles,) = right.plot([], [], **style.marker(0))
-        right.set(xlim=(-0.5, 15.5), xticks=range(0, 16, 3), ylim=(-0.3, TURN + 0.3),
-                  xlabel="pair i", ylabel="angle within one turn (rad)",
-                  yticks=[0, np.pi / 2, np.pi, 3 * np.pi / 2, TURN], yticklabels=["0", "π/2", "π", "3π/2", "2π"])
+        right.set(
+            xlim=(-0.5, 15.5),
+            xticks=range(0, 16, 3),
+            ylim=(-0.3, TURN + 0.3),
+            xlabel="pair i",
+            ylabel="angle within one turn (rad)",
+            yticks=[0, np.pi / 2, np.pi, 3 * np.pi / 2, TURN],
+            yticklabels=["0", "π/2", "π", "3π/2", "2π"],
+        )
         right.grid(axis="y", color="#D0D0D0", linewidth=0.8)
         right.set_axisbelow(True)
 
     def update(self, position, dim, base, layout):
         matrix = rope_matrix(position, dim, base)
-        order = np.arange(dim) if layout == "interleaved" else np.r_[0:dim:2, 1:dim:2]   # evens, then odds
+        order = np.arange(dim) if layout == "interleaved" else np.r_[0:dim:2, 1:dim:2]  # evens, then odds
         angles = position * rope_frequencies(dim, base)
         same_pair = rope_matrix(1, dim)[order][:, order] != 0
         self.matrix.set_data(np.ma.masked_array(matrix[order][:, order], ~same_pair))
         self.angles.set_data(np.arange(dim // 2), angles % TURN)
         partner = 1 if layout == "interleaved" else dim // 2
-        return (f"Position {position:,}, base {base:,.0f}, {layout}: {dim * dim - 2 * dim} of {dim * dim} entries are "
-                f"always 0 (left blank). Feature 0 is turned with feature {partner}, by {angles[0]:.0f} rad; the "
-                f"slowest pair by {angles[-1]:.3g} rad.")
+        return (
+            f"Position {position:,}, base {base:,.0f}, {layout}: {dim * dim - 2 * dim} of {dim * dim} entries are "
+            f"always 0 (left blank). Feature 0 is turned with feature {partner}, by {angles[0]:.0f} rad; the "
+            f"slowest pair by {angles[-1]:.3g} rad."
+        )
 
 
 class ScoreByDistance(View):
@@ -157,8 +181,13 @@ class ScoreByDistance(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(-15, 1015), ylim=(-1.05, 1.35), yticks=[-1, -0.5, 0, 0.5, 1],
-                 xlabel="distance m − n (tokens)", ylabel="score ÷ largest possible")
+        axes.set(
+            xlim=(-15, 1015),
+            ylim=(-1.05, 1.35),
+            yticks=[-1, -0.5, 0, 0.5, 1],
+            xlabel="distance m − n (tokens)",
+            ylabel="score ÷ largest possible",
+        )
         axes.axhline(0, **style.reference)
         (self.curve,) = axes.plot([], [], **style.line(0) | {"linewidth": 1.6}, label="score")
         (self.largest,) = axes.plot([], [], **style.marker(1) | {"markersize": 10}, label="where it is largest")
@@ -175,8 +204,10 @@ class ScoreByDistance(View):
         self.largest.set_data([top], [score[top]])
         near, far = np.abs(score[:50]).mean(), np.abs(score[-50:]).mean()
         words = {"equal": "Equal vectors", "random": "Random vectors", "aimed at 100": "Vectors aimed at 100"}[vectors]
-        return (f"{words}, d = {dim}, base {base:,.0f}: the score is largest at distance {top} ({score[top]:.2f}). "
-                f"Its mean size is {near:.2f} over the nearest 50 distances and {far:.2f} over the farthest 50.")
+        return (
+            f"{words}, d = {dim}, base {base:,.0f}: the score is largest at distance {top} ({score[top]:.2f}). "
+            f"Its mean size is {near:.2f} over the nearest 50 distances and {far:.2f} over the farthest 50."
+        )
 
 
 class AnglesSeen(View):
@@ -192,11 +223,13 @@ class AnglesSeen(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(-1, 64), ylim=(-0.04, 1.2),
-                 xlabel="pair i (0 is the fastest)", ylabel="part of the circle reached")
+        axes.set(
+            xlim=(-1, 64), ylim=(-0.04, 1.2), xlabel="pair i (0 is the fastest)", ylabel="part of the circle reached"
+        )
         axes.axhline(1, **style.reference)
-        (self.unseen,) = axes.plot([], [], color=style.COLORS[1], linewidth=5, solid_capstyle="butt",
-                                   label="never seen in training")
+        (self.unseen,) = axes.plot(
+            [], [], color=style.COLORS[1], linewidth=5, solid_capstyle="butt", label="never seen in training"
+        )
         (self.used,) = axes.plot([], [], **style.marker(1) | {"markersize": 6}, label="in use")
         (self.trained,) = axes.plot([], [], **style.marker(0) | {"markersize": 6}, label="in training")
         axes.legend(loc="upper center", ncols=3, frameon=False, borderaxespad=0.2, reverse=True)
@@ -210,12 +243,15 @@ class AnglesSeen(View):
         gap = np.full(new.sum(), np.nan)
         self.trained.set_data(pair, seen)
         self.used.set_data(pair, met)
-        self.unseen.set_data(np.stack([pair[new], pair[new], gap], 1).ravel(),
-                             np.stack([seen[new], met[new], gap], 1).ravel())
+        self.unseen.set_data(
+            np.stack([pair[new], pair[new], gap], 1).ravel(), np.stack([seen[new], met[new], gap], 1).ravel()
+        )
         slowest = frequencies[-1]
-        return (f"Trained on {trained:,} tokens, used on {used:,}, base {base:,.0f}: {new.sum()} of 64 pairs meet "
-                f"angles never seen in training. The slowest saw up to {(trained - 1) * slowest:.3g} rad and now "
-                f"reaches {(used - 1) * slowest:.3g} rad.")
+        return (
+            f"Trained on {trained:,} tokens, used on {used:,}, base {base:,.0f}: {new.sum()} of 64 pairs meet "
+            f"angles never seen in training. The slowest saw up to {(trained - 1) * slowest:.3g} rad and now "
+            f"reaches {(used - 1) * slowest:.3g} rad."
+        )
 
 
 def _grid(dials):
@@ -229,8 +265,10 @@ def _arcs(x, y, radius, angles):
     """x and y data of one line that draws an arc from 0 to each angle round each centre, with gaps between."""
     steps = angles[:, None] * np.linspace(0, 1, 41)
     gap = np.full((len(angles), 1), np.nan)
-    return (np.hstack([x[:, None] + radius * np.cos(steps), gap]).ravel(),
-            np.hstack([y[:, None] + radius * np.sin(steps), gap]).ravel())
+    return (
+        np.hstack([x[:, None] + radius * np.cos(steps), gap]).ravel(),
+        np.hstack([y[:, None] + radius * np.sin(steps), gap]).ravel(),
+    )
 
 
 def _part(turns):
@@ -243,5 +281,5 @@ def _pair_products(vectors, frequencies):
         return np.ones(len(frequencies), complex)
     if vectors == "aimed at 100":
         return np.exp(-100j * frequencies)
-    q, k = np.random.RandomState(5).normal(size=(2, 256))[:, :2 * len(frequencies)]
+    q, k = np.random.RandomState(5).normal(size=(2, 256))[:, : 2 * len(frequencies)]
     return (q[0::2] + 1j * q[1::2]) * (k[0::2] - 1j * k[1::2])

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from posviz import alibi_slopes, rope, sinusoidal, style, t5_bucket
-from posviz.views.base import Choice, Steps, View
+from posviz.live import Choice, Steps, View
 
 WORDS = ("the", "dog", "bit", "one", "big", "man")
 
@@ -26,11 +26,15 @@ class SlidingSentence(View):
         text.set(xlim=(-0.6, 16.6), ylim=(-1, 1), yticks=[], xticks=range(17), xlabel="position in the text")
         text.spines["left"].set_visible(False)
         self.chosen = text.add_patch(Rectangle((0, -0.8), 0.96, 1.6, facecolor="#FFD9B8"))
-        self.words = [text.text(0, 0, word, ha="center", va="center") for word in (*WORDS[:-1], "old", "old", "old", "man")]
+        self.words = [
+            text.text(0, 0, word, ha="center", va="center") for word in (*WORDS[:-1], "old", "old", "old", "man")
+        ]
         self.before, self.now = [], []
         for axes in (positions, distances):
             axes.set(xlim=(-0.5, 5.5), xticks=range(6), xticklabels=WORDS)
-            (at_first,) = axes.plot([], [], **style.marker(4) | {"markerfacecolor": "none"}, label="text begins here, no “old”")
+            (at_first,) = axes.plot(
+                [], [], **style.marker(4) | {"markerfacecolor": "none"}, label="text begins here, no “old”"
+            )
             at_first.set_markersize(1.8 * at_first.get_markersize())
             (now,) = axes.plot([], [], **style.marker(0), label="now")
             self.before.append(at_first)
@@ -54,8 +58,10 @@ class SlidingSentence(View):
             self.now[index].set_data(first, new)
             changed.append(int((old != new).sum()))
         listed = ", ".join(f"{word} {distance}" for word, distance in zip(WORDS, place[at] - place))
-        return (f"“{query}” stands at position {place[at]}. Distances from it: {listed}. Compared with the start of the text, "
-                f"{changed[0]} of 6 positions and {changed[1]} of 6 distances have changed.")
+        return (
+            f"“{query}” stands at position {place[at]}. Distances from it: {listed}. Compared with the start of the text, "
+            f"{changed[0]} of 6 positions and {changed[1]} of 6 distances have changed."
+        )
 
 
 class MovedScores(View):
@@ -87,13 +93,15 @@ class MovedScores(View):
         if start == 0:
             return f"{name}: the text stands at positions 0 to 7. Nothing has moved yet, so every change is 0."
         sees = "only the distance" if largest < 1e-9 else "the positions themselves"
-        return (f"{name}: positions 0 to 7 became {start} to {start + 7}, every distance stayed. "
-                f"The largest change of a score is {largest:.2f}: the score sees {sees}.")
+        return (
+            f"{name}: positions 0 to 7 became {start} to {start + 7}, every distance stayed. "
+            f"The largest change of a score is {largest:.2f}: the score sees {sees}."
+        )
 
 
 def method_scores(method, start):
     """Scaled scores (8, 8) of eight tokens at positions start … start + 7 under one method, with random weights."""
-    draw = np.random.RandomState(1)                     # a stream of numbers that NumPy promises never to change
+    draw = np.random.RandomState(1)  # a stream of numbers that NumPy promises never to change
     x, w_q, w_k = 1.3 * draw.normal(size=(8, 16)), draw.normal(size=(16, 16)) / 4, draw.normal(size=(16, 16)) / 4
     table, buckets = draw.normal(size=(128, 16)) / 2, 2 * draw.normal(size=32)  # stand-ins for trained numbers
     positions = start + np.arange(8)
@@ -104,17 +112,42 @@ def method_scores(method, start):
     if method == "RoPE":
         q, k = rope(q, positions), rope(k, positions)
     bias = {"T5 bias": buckets[t5_bucket(-distance)], "ALiBi": -alibi_slopes(8)[0] * np.abs(distance)}
-    return q @ k.T / 4 + bias.get(method, 0)            # 4 = √16
+    return q @ k.T / 4 + bias.get(method, 0)  # 4 = √16
 
 
 # Method: (where it enters, what the score sees, whether training changes it, what it does in one line).
 METHODS = {
-    "learned table": ("input", "both positions", "learned", "adds a trained vector, one for each position, to the token vector"),
+    "learned table": (
+        "input",
+        "both positions",
+        "learned",
+        "adds a trained vector, one for each position, to the token vector",
+    ),
     "sinusoidal": ("input", "both positions", "fixed", "adds sines and cosines of the position to the token vector"),
-    "Transformer-XL": ("scores", "distance only", "learned", "adds products with trained matrices and sines of the distance to the score"),
-    "T5 bias": ("scores", "distance only", "learned", "adds a trained number, one for each range of distances, to the score"),
-    "DeBERTa": ("scores", "distance only", "learned", "adds two products with trained vectors of the distance to the score"),
-    "RoPE": ("queries and keys", "distance only", "fixed", "turns queries and keys by an angle that grows with their position"),
+    "Transformer-XL": (
+        "scores",
+        "distance only",
+        "learned",
+        "adds products with trained matrices and sines of the distance to the score",
+    ),
+    "T5 bias": (
+        "scores",
+        "distance only",
+        "learned",
+        "adds a trained number, one for each range of distances, to the score",
+    ),
+    "DeBERTa": (
+        "scores",
+        "distance only",
+        "learned",
+        "adds two products with trained vectors of the distance to the score",
+    ),
+    "RoPE": (
+        "queries and keys",
+        "distance only",
+        "fixed",
+        "turns queries and keys by an angle that grows with their position",
+    ),
     "ALiBi": ("scores", "distance only", "fixed", "subtracts a preset number times the distance from the score"),
 }
 WHERE, SEES, KIND = ("input", "queries and keys", "scores"), ("both positions", "distance only"), ("fixed", "learned")
@@ -134,8 +167,16 @@ class SortTheMethods(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(0, 4), ylim=(3, 0), xticks=np.arange(4) + 0.5, xticklabels=KIND * 2, yticks=np.arange(3) + 0.5,
-                 yticklabels=WHERE, ylabel="where it enters", xlabel="fixed or learned")
+        axes.set(
+            xlim=(0, 4),
+            ylim=(3, 0),
+            xticks=np.arange(4) + 0.5,
+            xticklabels=KIND * 2,
+            yticks=np.arange(3) + 0.5,
+            yticklabels=WHERE,
+            ylabel="where it enters",
+            xlabel="fixed or learned",
+        )
         axes.tick_params(length=0)
         for x, sees in zip((1, 3), SEES):
             axes.text(x, -0.08, f"sees {sees}", ha="center", va="bottom")
@@ -151,8 +192,13 @@ class SortTheMethods(View):
     def update(self, method, where, sees, kind):
         *answer, what = METHODS[method]
         row, column = WHERE.index(where), 2 * SEES.index(sees) + KIND.index(kind)
-        missed = [question for question, given, right in zip(("where it enters", "what the score sees", "fixed or learned"),
-                                                             (where, sees, kind), answer) if given != right]
+        missed = [
+            question
+            for question, given, right in zip(
+                ("where it enters", "what the score sees", "fixed or learned"), (where, sees, kind), answer
+            )
+            if given != right
+        ]
         self.box.set_xy((column, row))
         self.box.set_facecolor("#FFD9B8" if missed else "#BFE3D6")
         self.box.set_linestyle((0, (4, 2)) if missed else "-")
@@ -161,5 +207,7 @@ class SortTheMethods(View):
             text.set_position((column + 0.5, row + dy))
         self.right.set_visible(not missed)
         self.wrong.set_visible(bool(missed))
-        verdict = f"{3 - len(missed)} of 3 right; look again at: {', '.join(missed)}" if missed else "All three are right"
+        verdict = (
+            f"{3 - len(missed)} of 3 right; look again at: {', '.join(missed)}" if missed else "All three are right"
+        )
         return f"{method[0].upper()}{method[1:]} {what}. {verdict}."

@@ -11,8 +11,18 @@ import sys
 
 READ_ONLY = [os.path.realpath(path) + os.sep for path in os.environ["POSVIZ_READ_ONLY"].split(os.pathsep)]
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-CHANGES = {"os.mkdir", "os.remove", "os.rmdir", "os.rename", "os.symlink", "os.link", "os.chmod", "os.truncate",
-           "os.utime", "sqlite3.connect"}
+CHANGES = {
+    "os.mkdir",
+    "os.remove",
+    "os.rmdir",
+    "os.rename",
+    "os.symlink",
+    "os.link",
+    "os.chmod",
+    "os.truncate",
+    "os.utime",
+    "sqlite3.connect",
+}
 
 
 def allow(event, arguments):
