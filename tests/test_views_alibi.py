@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from posviz import lab, views
-from posviz.views.alibi import METHODS, reach
+from posviz.lab.results import METHODS
+from posviz.views.alibi import reach
 
 ROOT = Path(__file__).parent.parent
 RESULTS = json.loads((Path(lab.__file__).parent / "results.json").read_text(encoding="utf-8"))

@@ -6,30 +6,11 @@ import numpy as np
 from matplotlib.colors import LogNorm
 
 from posviz import alibi_bias, alibi_slopes, lab, softmax, style
+from posviz.lab.results import METHODS
 from posviz.live import Choice, Range, Steps, Toggle, View
 from posviz.views.extrapolation import ENCODINGS, LENGTHS, recorded
 
 DISTANCES = (16, 32, 48, 64, 96, 128, 192, 256)  # tokens, of the recorded copy task; training had 8 to 64
-
-# Row of the picture: (encoding, change of the language model and of the copy model).
-METHODS = {
-    "no encoding": ("none", None),
-    "learned table, wrapped": ("learned", "wrap"),
-    "learned table, stretched": ("learned", "interpolate"),
-    "sinusoidal": ("sinusoidal", None),
-    "Transformer-XL": ("transformer_xl", None),
-    "T5": ("t5", None),
-    "DeBERTa": ("deberta", None),
-    "RoPE": ("rope", None),
-    "RoPE + PI": ("rope", "pi"),
-    "RoPE + NTK-aware": ("rope", "ntk"),
-    "RoPE + YaRN": ("rope", "yarn"),
-    "xPos": ("xpos", None),
-    "ALiBi": ("alibi", None),
-    "KERPLE log": ("kerple_log", None),
-    "KERPLE power": ("kerple_power", None),
-    "Sandwich": ("sandwich", None),
-}
 
 
 class BiasAndWeights(View):
