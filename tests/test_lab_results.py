@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import hashlib
+import importlib
 import os
 import subprocess
 import sys
@@ -12,8 +13,9 @@ import pytest
 import torch
 
 from posviz import lab
-from posviz.lab import data, evaluate, progress, records, storage, training
+from posviz.lab import data, evaluate, progress, storage, training
 
+recorded = importlib.import_module("posviz.lab.results")  # `lab.results` is the function of that name
 NAMES = list(lab.ENCODINGS)
 
 
@@ -104,9 +106,69 @@ def test_the_table_is_complete_for_both_seeds():
 
 @pytest.mark.parametrize("name, change", [("alibi", None), ("rope", None), ("rope", "yarn"), ("learned", "wrap")])
 def test_recorded_numbers_are_those_of_the_shipped_models(name, change):
-    row = records.find(name, change, seed=1)
-    assert row["loss"][1] == pytest.approx(mean_loss(name, change, 256), abs=0.01)
-    assert row["loss"][2] == pytest.approx(mean_loss(name, change, 512), abs=0.01)
+    loss = recorded.loss[name, change, 1]
+    assert loss[1] == pytest.approx(mean_loss(name, change, 256), abs=0.01)
+    assert loss[2] == pytest.approx(mean_loss(name, change, 512), abs=0.01)
+
+
+def test_the_file_was_measured_at_the_lengths_and_distances_that_the_names_promise():
+    file = lab.results()
+    assert (file["lengths"], file["distances"]) == (list(recorded.LENGTHS), list(recorded.DISTANCES))
+    assert lab.smollm2()["tokens_in_a_bin"] == recorded.BIN
+    assert list(recorded.NAMES) == NAMES and training.RECIPES["text"].length == recorded.LENGTHS[0]
+
+
+def test_every_number_in_the_file_has_its_key():
+    file = lab.results()
+    for row in file["rows"]:
+        key = row["encoding"], row["change"], row["seed"]
+        for name in ("loss", "ratio", "standard_error", "entropy"):
+            assert getattr(recorded, name)[key].tolist() == row[name]
+    for row in file["recall"]:
+        assert recorded.recall[row["encoding"], row["change"], row["seed"]].tolist() == row["accuracy"]
+    first = {row["encoding"]: row["loss"] for row in file["by_position"] if row["seed"] == 1}
+    assert {name: loss.tolist() for name, loss in recorded.by_position.items()} == first
+    assert len(recorded.loss) == len(file["rows"]) and len(recorded.recall) == len(file["recall"])
+    for key in recorded.METHODS.values():
+        assert all((*key, seed) in table for seed in recorded.SEEDS for table in (recorded.loss, recorded.recall))
+
+
+def test_the_real_model_has_a_row_a_text_and_a_number_for_each_512_tokens():
+    assert {mode: loss.shape for mode, loss in recorded.smollm2_loss.items()} == (
+        {"plain": (3, 32), "yarn": (3, 32), "ntk": (3, 32), "pi": (3, 32), "cut": (3, 16)}
+    )
+    runs = {(run["text"], run["mode"]): run["loss_by_bin"] for run in lab.smollm2()["runs"]}
+    texts = list(dict.fromkeys(text for text, _ in runs))
+    for (text, mode), loss in runs.items():
+        assert recorded.smollm2_loss[mode][texts.index(text)].tolist() == loss
+
+
+@pytest.mark.parametrize(
+    "table, key, message",
+    [
+        ("loss", ("rope", "yarn", 3), "nothing is recorded for .* in place of 3 there are [1, 2]"),
+        ("loss", ("alibi", "pi", 1), "in place of 'pi' there are [None, 'log_n']"),
+        ("recall", ("rotary", None, 1), "in place of 'rotary' there are ['none', 'learned',"),
+        ("loss", "rope", "'rope' is not a key; one is ('none', None, 1)"),
+        ("loss", ("rope", None, 1, 128), "is not a key"),
+        ("by_position", "rotary", "in place of 'rotary' there are ['none',"),
+    ],
+)
+def test_a_key_that_was_not_measured_is_told_what_was(table, key, message):
+    with pytest.raises(KeyError) as error:
+        getattr(recorded, table)[key]
+    assert all(part in error.value.args[0] for part in message.split(" .* "))
+    assert key not in getattr(recorded, table) and getattr(recorded, table).get(key) is None
+
+
+def test_recorded_numbers_cannot_be_overwritten():
+    with pytest.raises(ValueError, match="read-only"):
+        recorded.loss["rope", None, 1][0] = 0
+
+
+def test_the_table_of_the_small_model_is_read_without_its_model():
+    assert np.array_equal(lab.learned_table(), model_of("learned").encoding.table)
+    assert lab.learned_table().dtype == np.float32
 
 
 def test_results_name_the_text_they_were_measured_on():
@@ -146,7 +208,7 @@ def test_training_again_from_the_recorded_command_follows_the_recorded_losses():
 
 def test_recorded_numbers_need_no_torch():
     script = (
-        "import sys, posviz.lab as lab; lab.results(); lab.minilm();"
+        "import sys, posviz.lab as lab; lab.results(); lab.minilm(); lab.learned_table();"
         "assert not {'torch', 'matplotlib', 'ipywidgets'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -9,7 +9,7 @@
 import importlib
 
 # At once, and not on first use: a function that has the name of its module must be set after the module was imported.
-from posviz.lab.results import minilm, results, smollm2
+from posviz.lab.results import learned_table, minilm, results, smollm2
 
 _HOME = {
     "load": "storage",
@@ -29,7 +29,7 @@ _HOME = {
     "ENCODINGS": "encodings",
 }
 
-__all__ = sorted([*_HOME, "minilm", "results", "smollm2"])
+__all__ = ["learned_table", "minilm", "results", "smollm2", *_HOME]
 
 
 def __getattr__(name):

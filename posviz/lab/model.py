@@ -104,7 +104,7 @@ class LanguageModel(nn.Module):
 
     def __init__(self, encoding, *, vocabulary=256, width=64, layers=4, heads=4, length=128, causal=True, seed=1):
         super().__init__()
-        self.shape = dict(vocabulary=vocabulary, width=width, layers=layers, heads=heads, length=length)
+        self.shape = {"vocabulary": vocabulary, "width": width, "layers": layers, "heads": heads, "length": length}
         self.length = length  # tokens in a training text
         self.embedding = nn.Embedding(vocabulary, width)
         self.layers = nn.ModuleList(Layer(width, heads, causal) for _ in range(layers))

@@ -12,50 +12,18 @@ import json
 from pathlib import Path
 
 import numpy as np
+import safetensors.numpy
 
-_HERE = Path(__file__).parent
+CHECKPOINTS = Path(__file__).parent / "checkpoints"
+RESULTS = Path(__file__).parent / "results.json"
+SMOLLM2 = Path(__file__).parent / "smollm2.json"
+MINILM = Path(__file__).parent / "minilm.npz"
 
-
-def results():
-    """Everything that was measured on the language models, as the file has it, a new dict at each call.
-
-    "rows": one dict a model, change and seed: encoding, change (None: as trained), seed, loss (nats a byte at each of
-    "lengths"), ratio (loss over the loss at the trained length, for the longer ones), standard_error (of the ratio),
-    entropy (nats, at each length). "by_position": for each model as trained the loss at each 16 positions of texts of
-    1,024 bytes (learned: 128, where its table ends). "recall": share copied right at each of "distances" by the models
-    of the copy task. "training": the record of every training, both seeds.
-    """
-    return _read("results.json")
-
-
-def smollm2():
-    """What `experiments/smollm2.py` measured on SmolLM2-135M, with its provenance, as a dict."""
-    return _read("smollm2.json")
-
-
-def minilm():
-    """The learned position table of all-MiniLM-L6-v2, float32 (512, 384); its source and licence are in NOTICE."""
-    with np.load(_HERE / "minilm.npz", allow_pickle=False) as file:
-        return file["position_embeddings"].astype(np.float32)
-
-
-def _read(name):
-    return json.loads((_HERE / name).read_text("utf-8"))
-
-
-def _by_key(part, value):
-    """{(encoding, change, seed): read-only array} of one part of the results."""
-    found = {}
-    for row in _RESULTS[part]:
-        found[row["encoding"], row.get("change"), row["seed"]] = array = np.array(row[value])
-        array.flags.writeable = False
-    return found
-
-
-_RESULTS = results()
-LENGTHS = tuple(_RESULTS["lengths"])  # bytes of context: 1, 2, 4 and 8 times the trained length
-DISTANCES = tuple(_RESULTS["distances"])  # tokens, of the copy task; its training had 8 to 64
+SEEDS = (1, 2)  # of the trainings; the shipped models are those of the first
+LENGTHS = (128, 256, 512, 1024)  # bytes of context: 1, 2, 4 and 8 times the trained length
+DISTANCES = (16, 32, 48, 64, 96, 128, 192, 256)  # tokens, of the copy task; its training had 8 to 64
 POSITIONS = 16  # whose losses are averaged into one number of `by_position`
+BIN = 512  # tokens whose losses are averaged into one number of `smollm2_loss`
 
 NAMES = {  # encoding: as the chapters write it
     "none": "no encoding",
@@ -71,6 +39,70 @@ NAMES = {  # encoding: as the chapters write it
     "kerple_power": "KERPLE power",
     "sandwich": "Sandwich",
 }
+_CHANGED = {
+    "learned": {", wrapped": "wrap", ", stretched": "interpolate"},
+    "rope": {"": None, " + PI": "pi", " + NTK-aware": "ntk", " + YaRN": "yarn"},
+}
+METHODS = {  # row of a table of methods, measured on both tasks: (encoding, change)
+    name + words: (encoding, change)
+    for encoding, name in NAMES.items()
+    for words, change in _CHANGED.get(encoding, {"": None}).items()
+}
+
+
+def results():
+    """Everything that was measured on the language models, as the file has it, a new dict at each call.
+
+    "rows": one dict a model, change and seed: encoding, change (None: as trained), seed, loss (nats a byte at each of
+    "lengths"), ratio (loss over the loss at the trained length, for the longer ones), standard_error (of the ratio),
+    entropy (nats, at each length). "by_position": for each model as trained the loss at each 16 positions of texts of
+    1,024 bytes (learned: 128, where its table ends). "recall": share copied right at each of "distances" by the models
+    of the copy task. "training": the record of every training, both seeds.
+    """
+    return json.loads(RESULTS.read_text("utf-8"))
+
+
+def smollm2():
+    """What `experiments/smollm2.py` measured on SmolLM2-135M, with its provenance, as a dict."""
+    return json.loads(SMOLLM2.read_text("utf-8"))
+
+
+def minilm():
+    """The learned position table of all-MiniLM-L6-v2, float32 (512, 384); its source and licence are in NOTICE."""
+    with np.load(MINILM, allow_pickle=False) as file:
+        return file["position_embeddings"].astype(np.float32)
+
+
+def learned_table():
+    """The learned position table of the lab's own small model, float32 (128, 64): one row a position."""
+    return safetensors.numpy.load_file(CHECKPOINTS / "learned.safetensors")["encoding.table"].astype(np.float32)
+
+
+class _Recorded(dict):
+    """Read-only arrays by key; a key that was not measured gets a sentence that names what was."""
+
+    def __init__(self, values):
+        super().__init__({key: np.array(value) for key, value in values})
+        for array in self.values():
+            array.flags.writeable = False
+
+    def __missing__(self, key):
+        asked = key if isinstance(key, tuple) else (key,)
+        known = [other if isinstance(other, tuple) else (other,) for other in self]
+        for depth, part in enumerate(asked[: len(known[0])]):
+            there = dict.fromkeys(other[depth] for other in known)
+            if part not in there:
+                raise KeyError(f"nothing is recorded for {key!r}: in place of {part!r} there are {list(there)}")
+            known = [other for other in known if other[depth] == part]
+        raise KeyError(f"{key!r} is not a key; one is {next(iter(self))!r}")
+
+
+def _by_key(part, value):
+    """{(encoding, change, seed): array} of one part of the results."""
+    return _Recorded(((row["encoding"], row["change"], row["seed"]), row[value]) for row in _RESULTS[part])
+
+
+_RESULTS, _RUNS = results(), smollm2()["runs"]
 
 METHODS = {  # a display name: (encoding, change) of what chapter 7 compares, in both tasks
     "no encoding": ("none", None),
@@ -96,4 +128,10 @@ ratio = _by_key("rows", "ratio")  # loss over the loss at the first length, at e
 standard_error = _by_key("rows", "standard_error")  # of the ratio, over the evaluation texts
 entropy = _by_key("rows", "entropy")  # nats, mean over layers and heads, at each of LENGTHS
 recall = _by_key("recall", "accuracy")  # share copied right at each of DISTANCES
-by_position = {name: row for (name, _, seed), row in _by_key("by_position", "loss").items() if seed == 1}
+by_position = _Recorded(  # encoding: nats a byte for each 16 positions, of the shipped model as trained
+    (row["encoding"], row["loss"]) for row in _RESULTS["by_position"] if row["seed"] == SEEDS[0]
+)
+smollm2_loss = _Recorded(  # plain, pi, ntk, yarn: nats a token, (texts, bins); cut: the same, of the last bins alone
+    (mode, [run["loss_by_bin"] for run in _RUNS if run["mode"] == mode])
+    for mode in dict.fromkeys(run["mode"] for run in _RUNS)
+)
