@@ -104,25 +104,6 @@ def _by_key(part, value):
 
 _RESULTS, _RUNS = results(), smollm2()["runs"]
 
-METHODS = {  # a display name: (encoding, change) of what chapter 7 compares, in both tasks
-    "no encoding": ("none", None),
-    "learned table, wrapped": ("learned", "wrap"),
-    "learned table, stretched": ("learned", "interpolate"),
-    "sinusoidal": ("sinusoidal", None),
-    "Transformer-XL": ("transformer_xl", None),
-    "T5": ("t5", None),
-    "DeBERTa": ("deberta", None),
-    "RoPE": ("rope", None),
-    "RoPE + PI": ("rope", "pi"),
-    "RoPE + NTK-aware": ("rope", "ntk"),
-    "RoPE + YaRN": ("rope", "yarn"),
-    "xPos": ("xpos", None),
-    "ALiBi": ("alibi", None),
-    "KERPLE log": ("kerple_log", None),
-    "KERPLE power": ("kerple_power", None),
-    "Sandwich": ("sandwich", None),
-}
-
 loss = _by_key("rows", "loss")  # nats a byte at each of LENGTHS
 ratio = _by_key("rows", "ratio")  # loss over the loss at the first length, at each of the others
 standard_error = _by_key("rows", "standard_error")  # of the ratio, over the evaluation texts
