@@ -1,6 +1,6 @@
 """Exercise checks that answer at once: right, not answered yet, or a hint that names the likely mistake.
 
-A notebook calls `check("5.1", answer)`. The exercises of chapter 5 stand in `posviz/quiz/chapter5.py` as a list EXERCISES
+A notebook calls `check("5.1", answer)`. The exercises of chapter 5 stand in `posviz/quiz/rope.py` as a list EXERCISES
 of `number`, `choice` and `function` objects.
 """
 
@@ -9,6 +9,8 @@ import importlib
 from dataclasses import dataclass, field
 
 import numpy as np
+
+from posviz.chapters import STEMS
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def function(id, expected, *, probes, right, wrong, otherwise, within=1e-9):
 
 def exercises(chapter):
     """The exercises of a chapter (0 to 7), by id."""
-    module = importlib.import_module(f"posviz.quiz.chapter{chapter}")
+    module = importlib.import_module(f"posviz.quiz.{STEMS[int(chapter)]}")
     return {exercise.id: exercise for exercise in module.EXERCISES}
 
 
@@ -131,7 +133,7 @@ def check(id, answer):
     """
     try:
         exercise = exercises(id.partition(".")[0])[id]
-    except (ModuleNotFoundError, KeyError, AttributeError):
+    except (KeyError, ValueError, IndexError, AttributeError):
         raise ValueError(f"there is no exercise {id!r}; write it as chapter.number, such as '5.1'") from None
     result = exercise.check(answer)
     print(f"Exercise {id}: {result.message}")

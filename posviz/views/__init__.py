@@ -1,21 +1,17 @@
 """The pictures of the course, one small class each; `all_views()` lists them."""
 
 import importlib
-import importlib.util
 
 from posviz import style  # noqa: F401  first, because it keeps matplotlib's import quiet
+from posviz.chapters import STEMS
 from posviz.views.base import View
-
-MODULES = ("motivation", "what", "why", "absolute", "relative", "rope", "extrapolation", "alibi")
 
 
 def all_views():
     """Every view class of the course, in the order of the chapters; each is made without arguments."""
     classes = []
-    for name in MODULES:
-        if not importlib.util.find_spec(f"posviz.views.{name}"):
-            continue
-        module = importlib.import_module(f"posviz.views.{name}")
+    for stem in STEMS:
+        module = importlib.import_module(f"posviz.views.{stem}")
         classes += [
             value
             for value in vars(module).values()
