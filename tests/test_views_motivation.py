@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from posviz import lab, views
-from posviz.views.motivation import ORDERS, losses_along_text
+from posviz.lab.results import by_position
+from posviz.views.motivation import ORDERS
+from posviz.views.parts import ENCODINGS
 
 VECTORS = {"dog": (1, 0), "bites": (0, 1), "man": (1, 1)}
 RECORDED = Path(lab.__file__).parent / "results.json"
@@ -83,8 +85,8 @@ def test_at_the_trained_length_nothing_is_compared():
 
 
 def test_every_encoding_has_its_curve_and_no_torch_is_needed():
-    assert set(losses_along_text()) == set(lab.ENCODINGS)
-    assert all(len(loss) == (8 if name == "learned" else 64) for name, loss in losses_along_text().items())
+    assert set(by_position) == set(ENCODINGS.values()) == set(lab.ENCODINGS)
+    assert all(len(loss) == (8 if name == "learned" else 64) for name, loss in by_position.items())
 
 
 @pytest.mark.parametrize("name", ["alibi", "learned"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from posviz import views
-from posviz.views.what import KIND, METHODS, SEES, WHERE, WORDS, method_scores
+from posviz.views.what import KIND, METHODS, SEES, WHAT_IT_DOES, WHERE, WORDS, method_scores
 
 
 @pytest.mark.parametrize("start, inserted, query", [(0, 0, "the"), (4, 0, "bit"), (8, 3, "man"), (7, 2, "big")])
@@ -78,7 +78,7 @@ def test_the_methods_stand_where_the_papers_put_them():
         "RoPE": ("queries and keys", "distance only", "fixed"),
         "ALiBi": ("scores", "distance only", "fixed"),
     }
-    assert {method: tuple(place[:3]) for method, place in METHODS.items()} == sorted_by_hand
+    assert METHODS == sorted_by_hand and METHODS.keys() == WHAT_IT_DOES.keys()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -96,6 +96,7 @@ def test_exactly_one_box_is_right_for_each_method(method):
                 assert live.right.get_visible() == (matches == 3) != live.wrong.get_visible()
                 assert ("All three are right" if matches == 3 else f"{matches} of 3 right") in sentence
                 assert ("where it enters" in sentence) == (where != METHODS[method][0])
+                assert ("what the score sees" in sentence) == (sees != METHODS[method][1])
                 assert ("fixed or learned" in sentence) == (kind != METHODS[method][2])
                 right += [(where, sees, kind)] * (matches == 3)
     assert len(right) == 1

@@ -1,16 +1,15 @@
 """The pictures of chapter 0: three words through attention, and the loss of small models along longer texts."""
 
-from functools import cache
-
 import numpy as np
 
-from posviz import attention_weights, lab, sinusoidal, style
+from posviz import attention_weights, sinusoidal, style
+from posviz.lab.results import LENGTHS, POSITIONS, by_position
 from posviz.live import Choice, Steps, Toggle, View
-from posviz.views.extrapolation import ENCODINGS
+from posviz.views.parts import ENCODINGS, measured, outside_legend, points, ring
 
 VECTORS = {"dog": [1.0, 0.0], "bites": [0.0, 1.0], "man": [1.0, 1.0]}
 ORDERS = ("dog bites man", "man bites dog", "dog man bites", "man dog bites", "bites dog man", "bites man dog")
-TRAINED, LONGEST, BLOCK = 128, 1024, 16  # bytes; the recorded losses are means over 16 positions
+TRAINED, LONGEST = LENGTHS[0], LENGTHS[-1]  # bytes
 
 
 def through_attention(text, numbered):
@@ -33,35 +32,22 @@ class WhoBitWhom(View):
 
     def draw(self, figure):
         self.rings, self.points = [], {}
-        for axes, title in zip(figure.subplots(1, 2), ("before attention", "after attention")):
-            axes.set(
-                title=title,
-                xlim=(-0.25, 2.25),
-                ylim=(-0.75, 2.25),
-                aspect="equal",
-                xlabel="first number",
-                xticks=[0, 1, 2],
-                yticks=[0, 1, 2],
-            )
+        for axes, side in zip(figure.subplots(1, 2), ("before attention", "after attention")):
+            axes.set(title=side, xlabel="first number", xticks=[0, 1, 2], yticks=[0, 1, 2])
+            axes.set(xlim=(-0.25, 2.25), ylim=(-0.75, 2.25), aspect="equal")
             axes.axhline(0, **style.reference)
             axes.axvline(0, **style.reference)
-            (ring,) = axes.plot(
-                [], [], **style.marker(7) | {"marker": "o", "fillstyle": "none"}, label="in “dog bites man”"
-            )
-            ring.set_markersize(2.2 * ring.get_markersize())
-            self.rings.append(ring)
-            self.points[title] = [axes.plot([], [], **style.marker(i), label=word)[0] for i, word in enumerate(VECTORS)]
+            self.rings.append(ring(axes, 7, 2.2, marker="o", label="in “dog bites man”"))
+            self.points[side] = [points(axes, index, label=word) for index, word in enumerate(VECTORS)]
         figure.axes[0].set_ylabel("second number")
-        figure.legend(
-            *axes.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, columnspacing=1.2
-        )
+        outside_legend(figure, axes, "lower center", ncols=4, columnspacing=1.2)
 
     def update(self, order, numbered):
         sides = list(zip(through_attention(order, numbered), through_attention(ORDERS[0], numbered)))
-        for ring, points, (now, first) in zip(self.rings, self.points.values(), sides):
-            ring.set_data(*np.array(list(first.values())).T)
-            for point, word in zip(points, VECTORS):
-                point.set_data(*now[word][:, None])
+        for circle, dots, (now, first) in zip(self.rings, self.points.values(), sides):
+            circle.set_data(*np.array(list(first.values())).T)
+            for dot, word in zip(dots, VECTORS):
+                dot.set_data(*now[word][:, None])
         now, first = sides[1]
         same = sum(np.allclose(now[word], first[word]) for word in VECTORS)
         listed = ", ".join(f"{word} ({now[word][0]:.2f}, {now[word][1]:.2f})" for word in order.split())
@@ -84,42 +70,25 @@ class LossAlongText(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        everything = np.concatenate(list(losses_along_text().values()))
-        axes.set(
-            xlim=(0, LONGEST),
-            ylim=(np.floor(2 * everything.min()) / 2, np.ceil(2 * everything.max()) / 2),
-            xticks=range(0, LONGEST + 1, 128),
-            xlabel="position in the text (bytes)",
-            ylabel="loss (nats a byte)",
-        )
+        losses = np.concatenate(list(by_position.values()))
+        axes.set(xlim=(0, LONGEST), ylim=(np.floor(2 * losses.min()) / 2, np.ceil(2 * losses.max()) / 2))
+        axes.set(xticks=range(0, LONGEST + 1, 128), xlabel="position in the text (bytes)", ylabel="loss (nats a byte)")
         axes.axvspan(0, TRAINED, color="#E3E3E3", linewidth=0, label="trained on this length", zorder=0)
-        look = {"marker": "s", "markersize": 5}
-        (self.second,) = axes.plot([], [], **style.line(1), **look, label="beside it")
-        (self.first,) = axes.plot([], [], **style.line(0), **look | {"marker": "o"}, label="the encoding")
-        figure.legend(
-            *axes.get_legend_handles_labels(), loc="outside upper right", ncols=3, frameon=False, reverse=True
-        )
+        self.second = measured(axes, 1, markersize=5, label="beside it")  # drawn first, so that it lies below
+        self.first = measured(axes, 0, markersize=5, label="the encoding")
+        outside_legend(figure, axes, "upper right", ncols=3, reverse=True)
 
     def update(self, encoding, beside, length):
-        words = []
+        trained, told = {}, []
         for line, name in ((self.first, encoding), (self.second, beside)):
-            loss = losses_along_text()[ENCODINGS[name]][: length // BLOCK]
-            line.set_data(BLOCK * np.arange(len(loss)) + BLOCK / 2, loss)
-            trained, last = loss[4:8].mean(), loss[-4:].mean()
-            if len(loss) * BLOCK < length:
-                words.append(f"{name} {trained:.2f}, then it stops: it has no vector for position {TRAINED}")
+            loss = by_position[ENCODINGS[name]][: length // POSITIONS]
+            line.set_data(POSITIONS * (np.arange(len(loss)) + 0.5), loss)
+            trained[name], last = loss[4:8].mean(), loss[-4:].mean()  # of 64 positions each
+            if len(loss) * POSITIONS < length:
+                told.append(f"{name} {trained[name]:.2f}, then it stops: it has no vector for position {TRAINED}")
             else:
-                words.append(f"{name} {trained:.2f} and {last:.2f} ({last / trained:.2f} times)")
+                told.append(f"{name} {trained[name]:.2f} and {last:.2f} ({last / trained[name]:.2f} times)")
         if length == TRAINED:
-            first, second = (line.get_ydata()[4:].mean() for line in (self.first, self.second))
-            return (
-                f"No longer than in training. Loss over positions 64 to 127: "
-                f"{encoding} {first:.2f}, {beside} {second:.2f}."
-            )
-        return f"A text of {length:,} bytes. Loss over positions 64 to 127 and over the last 64: {'; '.join(words)}."
-
-
-@cache
-def losses_along_text():
-    """{encoding: loss at each 16 positions} of the shipped models, as the lab has recorded it; needs no torch."""
-    return {row["encoding"]: np.array(row["loss"]) for row in lab.results()["by_position"] if row["seed"] == 1}
+            known = f"{encoding} {trained[encoding]:.2f}, {beside} {trained[beside]:.2f}"
+            return f"No longer than in training. Loss over positions 64 to 127: {known}."
+        return f"A text of {length:,} bytes. Loss over positions 64 to 127 and over the last 64: {'; '.join(told)}."

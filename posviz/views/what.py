@@ -5,8 +5,10 @@ from matplotlib.patches import Rectangle
 
 from posviz import alibi_slopes, rope, sinusoidal, style, t5_bucket
 from posviz.live import Choice, Steps, View
+from posviz.views.parts import heat_map, points, ring, sentence_case
 
 WORDS = ("the", "dog", "bit", "one", "big", "man")
+ORANGE, GREEN, BLACK = "#FFD9B8", "#BFE3D6", "#222222"  # two light grounds for black letters
 
 
 class SlidingSentence(View):
@@ -25,27 +27,21 @@ class SlidingSentence(View):
         text, positions, distances = (figure.add_subplot(place) for place in (grid[0, :], grid[1, 0], grid[1, 1]))
         text.set(xlim=(-0.6, 16.6), ylim=(-1, 1), yticks=[], xticks=range(17), xlabel="position in the text")
         text.spines["left"].set_visible(False)
-        self.chosen = text.add_patch(Rectangle((0, -0.8), 0.96, 1.6, facecolor="#FFD9B8"))
-        self.words = [
-            text.text(0, 0, word, ha="center", va="center") for word in (*WORDS[:-1], "old", "old", "old", "man")
-        ]
+        self.chosen = text.add_patch(Rectangle((0, -0.8), 0.96, 1.6, facecolor=ORANGE))
+        longest = (*WORDS[:-1], "old", "old", "old", WORDS[-1])
+        self.words = [text.text(0, 0, word, ha="center", va="center") for word in longest]
         self.before, self.now = [], []
         for axes in (positions, distances):
             axes.set(xlim=(-0.5, 5.5), xticks=range(6), xticklabels=WORDS)
-            (at_first,) = axes.plot(
-                [], [], **style.marker(4) | {"markerfacecolor": "none"}, label="text begins here, no “old”"
-            )
-            at_first.set_markersize(1.8 * at_first.get_markersize())
-            (now,) = axes.plot([], [], **style.marker(0), label="now")
-            self.before.append(at_first)
-            self.now.append(now)
+            self.before.append(ring(axes, 4, 1.8, label="text begins here, no “old”"))
+            self.now.append(points(axes, 0, label="now"))
         positions.set(ylim=(-1, 18), yticks=range(0, 17, 4), ylabel="position")
         distances.set(ylim=(-9, 9), yticks=range(-9, 10, 3), ylabel="distance, query − key")
         distances.axhline(0, **style.reference)
         positions.legend(loc="upper left", frameon=False, borderpad=0)
 
     def update(self, start, inserted, query):
-        first = np.arange(6)
+        first = np.arange(6)  # the positions of the six words where the text begins with them
         place = start + first + inserted * (first == 5)
         at = WORDS.index(query)
         for word, x, seen in zip(self.words, start + np.r_[:5, 5:8, 5 + inserted], np.arange(9) < 5 + inserted):
@@ -59,8 +55,8 @@ class SlidingSentence(View):
             changed.append(int((old != new).sum()))
         listed = ", ".join(f"{word} {distance}" for word, distance in zip(WORDS, place[at] - place))
         return (
-            f"“{query}” stands at position {place[at]}. Distances from it: {listed}. Compared with the start of the text, "
-            f"{changed[0]} of 6 positions and {changed[1]} of 6 distances have changed."
+            f"“{query}” stands at position {place[at]}. Distances from it: {listed}. Compared with the start of the "
+            f"text, {changed[0]} of 6 positions and {changed[1]} of 6 distances have changed."
         )
 
 
@@ -76,20 +72,17 @@ class MovedScores(View):
 
     def draw(self, figure):
         left, right = figure.subplots(1, 2)
-        self.scores = self._map(figure, left, "score")
-        self.change = self._map(figure, right, "change since start 0")
-
-    def _map(self, figure, axes, label):
-        image = axes.imshow(np.zeros((8, 8)), vmin=-4, vmax=4, cmap=style.DIVERGING, interpolation="nearest")
-        axes.set(xticks=range(8), yticks=range(8), xlabel="key token", ylabel="query token")
-        figure.colorbar(image, ax=axes, label=label, ticks=[-4, -2, 0, 2, 4], extend="both", extendfrac=0.04)
-        return image
+        self.scores, self.change = (heat_map(axes, (8, 8), -4, 4) for axes in (left, right))
+        for image, label in ((self.scores, "score"), (self.change, "change since start 0")):
+            image.axes.set(xticks=range(8), yticks=range(8), xlabel="key token", ylabel="query token")
+            ends = {"ticks": [-4, -2, 0, 2, 4], "extend": "both", "extendfrac": 0.04}
+            figure.colorbar(image, ax=image.axes, label=label, **ends)
 
     def update(self, method, start):
         scores, first = method_scores(method, start), method_scores(method, 0)
         self.scores.set_data(scores)
         self.change.set_data(scores - first)
-        largest, name = np.abs(scores - first).max(), method[0].upper() + method[1:]
+        largest, name = np.abs(scores - first).max(), sentence_case(method)
         if start == 0:
             return f"{name}: the text stands at positions 0 to 7. Nothing has moved yet, so every change is 0."
         sees = "only the distance" if largest < 1e-9 else "the positions themselves"
@@ -102,7 +95,8 @@ class MovedScores(View):
 def method_scores(method, start):
     """Scaled scores (8, 8) of eight tokens at positions start … start + 7 under one method, with random weights."""
     draw = np.random.RandomState(1)  # a stream of numbers that NumPy promises never to change
-    x, w_q, w_k = 1.3 * draw.normal(size=(8, 16)), draw.normal(size=(16, 16)) / 4, draw.normal(size=(16, 16)) / 4
+    x = 1.3 * draw.normal(size=(8, 16))  # (tokens, features)
+    w_q, w_k = draw.normal(size=(2, 16, 16)) / 4  # 4 = √16
     table, buckets = draw.normal(size=(128, 16)) / 2, 2 * draw.normal(size=32)  # stand-ins for trained numbers
     positions = start + np.arange(8)
     distance = positions[:, None] - positions
@@ -112,45 +106,29 @@ def method_scores(method, start):
     if method == "RoPE":
         q, k = rope(q, positions), rope(k, positions)
     bias = {"T5 bias": buckets[t5_bucket(-distance)], "ALiBi": -alibi_slopes(8)[0] * np.abs(distance)}
-    return q @ k.T / 4 + bias.get(method, 0)  # 4 = √16
+    return q @ k.T / 4 + bias.get(method, 0)
 
 
-# Method: (where it enters, what the score sees, whether training changes it, what it does in one line).
-METHODS = {
-    "learned table": (
-        "input",
-        "both positions",
-        "learned",
-        "adds a trained vector, one for each position, to the token vector",
-    ),
-    "sinusoidal": ("input", "both positions", "fixed", "adds sines and cosines of the position to the token vector"),
-    "Transformer-XL": (
-        "scores",
-        "distance only",
-        "learned",
-        "adds products with trained matrices and sines of the distance to the score",
-    ),
-    "T5 bias": (
-        "scores",
-        "distance only",
-        "learned",
-        "adds a trained number, one for each range of distances, to the score",
-    ),
-    "DeBERTa": (
-        "scores",
-        "distance only",
-        "learned",
-        "adds two products with trained vectors of the distance to the score",
-    ),
-    "RoPE": (
-        "queries and keys",
-        "distance only",
-        "fixed",
-        "turns queries and keys by an angle that grows with their position",
-    ),
-    "ALiBi": ("scores", "distance only", "fixed", "subtracts a preset number times the distance from the score"),
-}
 WHERE, SEES, KIND = ("input", "queries and keys", "scores"), ("both positions", "distance only"), ("fixed", "learned")
+QUESTIONS = ("where it enters", "what the score sees", "fixed or learned")
+METHODS = {  # the answers to the three questions
+    "learned table": ("input", "both positions", "learned"),
+    "sinusoidal": ("input", "both positions", "fixed"),
+    "Transformer-XL": ("scores", "distance only", "learned"),
+    "T5 bias": ("scores", "distance only", "learned"),
+    "DeBERTa": ("scores", "distance only", "learned"),
+    "RoPE": ("queries and keys", "distance only", "fixed"),
+    "ALiBi": ("scores", "distance only", "fixed"),
+}
+WHAT_IT_DOES = {
+    "learned table": "adds a trained vector, one for each position, to the token vector",
+    "sinusoidal": "adds sines and cosines of the position to the token vector",
+    "Transformer-XL": "adds products with trained matrices and sines of the distance to the score",
+    "T5 bias": "adds a trained number, one for each range of distances, to the score",
+    "DeBERTa": "adds two products with trained vectors of the distance to the score",
+    "RoPE": "turns queries and keys by an angle that grows with their position",
+    "ALiBi": "subtracts a preset number times the distance from the score",
+}
 
 
 class SortTheMethods(View):
@@ -167,47 +145,33 @@ class SortTheMethods(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(
-            xlim=(0, 4),
-            ylim=(3, 0),
-            xticks=np.arange(4) + 0.5,
-            xticklabels=KIND * 2,
-            yticks=np.arange(3) + 0.5,
-            yticklabels=WHERE,
-            ylabel="where it enters",
-            xlabel="fixed or learned",
-        )
+        axes.set(xlim=(0, 4), xticks=np.arange(4) + 0.5, xticklabels=KIND * 2, xlabel="fixed or learned")
+        axes.set(ylim=(3, 0), yticks=np.arange(3) + 0.5, yticklabels=WHERE, ylabel="where it enters")
         axes.tick_params(length=0)
         for x, sees in zip((1, 3), SEES):
             axes.text(x, -0.08, f"sees {sees}", ha="center", va="bottom")
         for x in range(5):
-            axes.axvline(x, color="#222222", linewidth=3 if x == 2 else 1)
+            axes.axvline(x, color=BLACK, linewidth=3 if x == 2 else 1)
         for y in range(4):
-            axes.axhline(y, color="#222222", linewidth=1)
-        self.box = axes.add_patch(Rectangle((0, 0), 1, 1, edgecolor="#222222", linewidth=3))
-        self.name = axes.text(0, 0, "", ha="center", va="center")
-        self.right = axes.text(0, 0, "here", ha="center", va="center", fontweight="bold")
-        self.wrong = axes.text(0, 0, "not here", ha="center", va="center", fontweight="bold")
+            axes.axhline(y, color=BLACK, linewidth=1)
+        self.box = axes.add_patch(Rectangle((0, 0), 1, 1, edgecolor=BLACK, linewidth=3))
+        look = {"ha": "center", "va": "center"}
+        self.name = axes.text(0, 0, "", **look)
+        self.right, self.wrong = (axes.text(0, 0, word, **look, fontweight="bold") for word in ("here", "not here"))
 
     def update(self, method, where, sees, kind):
-        *answer, what = METHODS[method]
         row, column = WHERE.index(where), 2 * SEES.index(sees) + KIND.index(kind)
-        missed = [
-            question
-            for question, given, right in zip(
-                ("where it enters", "what the score sees", "fixed or learned"), (where, sees, kind), answer
-            )
-            if given != right
-        ]
+        answers = zip(QUESTIONS, (where, sees, kind), METHODS[method])
+        missed = [question for question, given, right in answers if given != right]
         self.box.set_xy((column, row))
-        self.box.set_facecolor("#FFD9B8" if missed else "#BFE3D6")
+        self.box.set_facecolor(ORANGE if missed else GREEN)
         self.box.set_linestyle((0, (4, 2)) if missed else "-")
         self.name.set_text(method)
-        for text, dy in ((self.name, 0.35), (self.right, 0.68), (self.wrong, 0.68)):
-            text.set_position((column + 0.5, row + dy))
+        for text, down in ((self.name, 0.35), (self.right, 0.68), (self.wrong, 0.68)):
+            text.set_position((column + 0.5, row + down))
         self.right.set_visible(not missed)
         self.wrong.set_visible(bool(missed))
-        verdict = (
-            f"{3 - len(missed)} of 3 right; look again at: {', '.join(missed)}" if missed else "All three are right"
-        )
-        return f"{method[0].upper()}{method[1:]} {what}. {verdict}."
+        verdict = "All three are right"
+        if missed:
+            verdict = f"{3 - len(missed)} of 3 right; look again at: {', '.join(missed)}"
+        return f"{sentence_case(method)} {WHAT_IT_DOES[method]}. {verdict}."
