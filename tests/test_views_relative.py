@@ -92,11 +92,16 @@ STEPS_WITHOUT_MEMORY = [
 ]
 
 
+def written(line):
+    """The number that is the marker of this artist."""
+    return re.fullmatch(r"\$\\mathdefault{(\d+)}\$", line.get_marker())[1]
+
+
 def cells_shown(view):
-    """{(row, column): the number written there} of the picture."""
+    """{(row, column): the number written there} of the picture, as it is written there."""
     return {
-        (int(row), int(column)): name
-        for name, line in view.numbers.items()
+        (int(row), int(column)): written(line)
+        for line in view.numbers.values()
         for column, row in zip(*line.get_data(), strict=True)
     }
 
@@ -143,7 +148,8 @@ def test_the_numbers_of_the_shift_stand_out_from_their_cells():
     view, figure, _ = relative.RelativeShift().drawn(step=1, memory=2)
     cell = view.cells.axes.transData.transform([[0, 0], [1, 0]])
     shades = {row: np.mean(view.cells.cmap(view.cells.norm(row))[:3]) for row in (-1, 0, 1, 2, 3)}
-    for name, line in view.numbers.items():
+    for line in view.numbers.values():
+        name = written(line)
         ground = shades[-1 if name == "0" else int(name) // 10]
         assert (line.get_color() == "white") == (ground < 0.45)
         assert 16 < line.get_markersize() * DPI / 72 * 2 / len(name) < 0.9 * (cell[1, 0] - cell[0, 0])  # fits its cell
@@ -199,9 +205,10 @@ def test_the_buckets_are_those_of_a_loop_over_their_edges(state):
     [
         (
             {},
-            "20 tokens in the past: bucket 17 of 32, shared by distances 19 to 20. The last bucket of the past begins at "
-            "distance 113",
+            "20 tokens in the past: bucket 17 of 32, shared by distances 19 to 20. "
+            "The last bucket of the past begins at distance 113",
         ),
+        ({"relative": -1}, "1 token in the past: bucket 1 of 32, shared by distance 1 alone"),
         ({"relative": -5}, "bucket 5 of 32, shared by distance 5 alone"),
         ({"relative": -180}, "bucket 31 of 32, shared by all distances from 113 on"),
         ({"relative": 50}, "50 tokens in the future: bucket 0 of 32, shared by every key in the future and the query"),

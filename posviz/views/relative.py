@@ -1,22 +1,23 @@
 """The pictures of chapter 4: a score term by term, the relative shift, T5's buckets, the position part by distance."""
 
 import numpy as np
-from matplotlib.markers import MarkerStyle
 
 from posviz import deberta_terms, sinusoidal, style, t5_bucket, transformer_xl_terms
 from posviz.live import Choice, Steps, Toggle, View
+from posviz.views.parts import counted, curve, heat_map, points, sentence_case
 
 # One small example for every method. All numbers are invented; a trained model has learned its own.
 DIM = 8
 TEXT = "the dog saw the old dog".split()
 METHODS = ("absolute", "Transformer-XL", "T5", "DeBERTa")
-_draw = np.random.RandomState(39)  # the one NumPy stream that no version changes
-WORDS = dict(zip(("the", "dog", "saw", "old"), 0.7 * _draw.normal(size=(4, DIM)), strict=True))
-W_Q, W_K, W_QR, W_KR = _draw.normal(size=(4, DIM, DIM)) / DIM**0.5
-U, V = _draw.normal(size=(2, DIM)) / 2
+_normal = np.random.RandomState(39).normal(size=(4 + 4 * DIM + 2, DIM))  # the one NumPy stream that no version changes
+WORDS = dict(zip(("the", "dog", "saw", "old"), 0.7 * _normal[:4]))
+W_Q, W_K, W_QR, W_KR = _normal[4:-2].reshape(4, DIM, DIM) / DIM**0.5
+U, V = _normal[-2:] / 2
 T5_TABLE = np.concatenate([1.0 - 0.5 * np.arange(16), 0.4 - 0.3 * np.arange(16)])  # past, then future
 SPAN = 16
 DEBERTA_TABLE = sinusoidal(range(2 * SPAN), DIM, base=100)
+PADDING = -10.0  # in a cell of the relative shift, where a score is 10 × query + distance; shown as 0
 
 
 def score_terms(method, queries, keys, first=0):
@@ -24,15 +25,17 @@ def score_terms(method, queries, keys, first=0):
 
     queries, keys: two lists of WORDS, equally long, both at positions first, first + 1, …; every key is visible.
     """
-    q = np.stack([WORDS[word] for word in queries]) @ W_Q.T
-    k = np.stack([WORDS[word] for word in keys]) @ W_K.T
+    q = np.stack([WORDS[word] for word in queries]) @ W_Q.T  # (queries, DIM)
+    k = np.stack([WORDS[word] for word in keys]) @ W_K.T  # (keys, DIM)
     none = np.zeros((len(q), len(k)))
     positions = first + np.arange(len(q))
     if method == "absolute":
         p = sinusoidal(positions, DIM)
-        return q @ k.T, q @ (p @ W_K.T).T, p @ W_Q.T @ k.T, p @ W_Q.T @ (p @ W_K.T).T
+        p_q, p_k = p @ W_Q.T, p @ W_K.T
+        return q @ k.T, q @ p_k.T, p_q @ k.T, p_q @ p_k.T
     if method == "Transformer-XL":
-        r = sinusoidal(np.arange(len(q) - 1, -len(q), -1), DIM, layout="concatenated") @ W_KR.T
+        distances = np.arange(len(q) - 1, -len(q), -1)
+        r = sinusoidal(distances, DIM, layout="concatenated") @ W_KR.T
         return tuple(transformer_xl_terms(q, k, r, U, V))
     if method == "T5":
         return q @ k.T, none, none, T5_TABLE[t5_bucket(positions - positions[:, None])]
@@ -52,29 +55,17 @@ class ScoreTerms(View):
     names = ("word × word", "word × position", "position × word", "position × position")
 
     def draw(self, figure):
-        left, right = figure.subplots(1, 2)
-        look = {"vmin": -6, "vmax": 6, "cmap": style.DIVERGING, "interpolation": "nearest"}
-        self.newest, self.total = (axes.imshow(np.zeros((6, 6)), **look) for axes in (left, right))
+        self.newest, self.total = (heat_map(axes, (6, 6), -6, 6) for axes in figure.subplots(1, 2))
+        left, right = self.newest.axes, self.total.axes
         self.heading = left.text(0, 1.03, "", transform=left.transAxes)
         right.set_title("the sum so far")
+        self.places = []
         for axes in (left, right):
-            axes.set(ylabel="query i", xticks=range(6), yticks=range(6))
-            axes.set_xticklabels(TEXT)
-            axes.set_yticklabels(TEXT)
-            for edge, width in (("white", 6), ("black", 2)):  # a frame that shows on light and on dark
-                axes.plot(
-                    [0, 3],
-                    [5, 5],
-                    linestyle="none",
-                    marker="s",
-                    markersize=25,
-                    markerfacecolor="none",
-                    markeredgecolor=edge,
-                    markeredgewidth=width,
-                )
-        self.places = [
-            axes.text(0.5, -0.14, "", transform=axes.transAxes, ha="center", va="top") for axes in (left, right)
-        ]
+            axes.set(ylabel="query i", xticks=range(6), yticks=range(6), xticklabels=TEXT, yticklabels=TEXT)
+            frame = {"linestyle": "none", "marker": "s", "markersize": 25, "markerfacecolor": "none"}
+            for edge, width in (("white", 6), ("black", 2)):  # shows on light and on dark
+                axes.plot([0, 3], [5, 5], **frame, markeredgecolor=edge, markeredgewidth=width)
+            self.places.append(axes.text(0.5, -0.14, "", transform=axes.transAxes, ha="center", va="top"))
         figure.colorbar(self.total, ax=[left, right], ticks=[-6, -3, 0, 3, 6], label="raw score")
 
     def update(self, method, terms, first):
@@ -86,11 +77,22 @@ class ScoreTerms(View):
         self.heading.set_text(f"term {terms}: {self.names[terms - 1]}")
         for place in self.places:
             place.set_text(f"key j, at positions {first} to {first + 5}")
-        newest = f"term {terms} ({self.names[terms - 1]}) " + (f"reaches {size:.2f} in size" if size else "is left out")
+        named = f"term {terms} ({self.names[terms - 1]})"
+        does = f"reaches {size:.2f} in size" if size else "is left out"
         return (
-            f"{method[0].upper()}{method[1:]}, first word at {first}: {newest}. With {terms} of 4 terms in, "
+            f"{sentence_case(method)}, first word at {first}: {named} {does}. With {terms} of 4 terms in, "
             f"the last dog scores the first 'the' {total[5, 0]:+.2f} and the second {total[5, 3]:+.2f}."
         )
+
+
+def shift_steps(memory):
+    """The cells after each of five steps, for 4 queries behind `memory` keys: 10 × query + distance, PADDING, nan."""
+    keys = 4 + memory
+    scores = 10.0 * np.arange(4)[:, None] + np.arange(keys)[::-1]  # (queries, keys), a column a distance
+    padded = np.hstack([np.full((4, 1), PADDING), scores])
+    read = padded.reshape(keys + 1, 4)
+    shifted = read[1:].reshape(4, keys)
+    return scores, padded, read, shifted, np.where(np.tri(4, keys, memory, dtype=bool), shifted, np.nan)
 
 
 class RelativeShift(View):
@@ -102,7 +104,6 @@ class RelativeShift(View):
         Steps("step", 0, 4, default=0),
         Steps("memory", 0, 3, default=0, unit="tokens", label="keys before the first query"),
     ]
-    queries = 4
     said = (
         "As computed: a row a query, a column a distance, {first} … 0. A number is 10 × query + distance.",
         "One column of zeros (marked 0) is put on the left: {rows} rows of {columns} numbers.",
@@ -113,57 +114,25 @@ class RelativeShift(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        self.cells = axes.imshow(
-            np.zeros((4, 4)), vmin=-1, vmax=4.5, cmap=style.SEQUENTIAL, interpolation="nearest", aspect="auto"
-        )
+        self.cells = heat_map(axes, (4, 4), -1, 4.5, aspect="auto")  # a colour for each query; below them the padding
         axes.set(xlim=(-0.5, 7.5), ylim=(7.5, -0.5), xticks=range(8), yticks=range(8), xlabel="column", ylabel="row")
-        self.numbers = {}
-        for value in [0, *(10 * query + distance for query in range(4) for distance in range(7))]:
-            name = f"{value:02d}" if self.numbers else "0"
-            marker = MarkerStyle(f"$\\mathdefault{{{name}}}$")
-            (self.numbers[name],) = axes.plot(
-                [],
-                [],
-                linestyle="none",
-                marker=marker,
-                markeredgewidth=0,
-                zorder=3,
-                markersize=9 * len(name),
-                color="black" if value >= 20 else "white",
-            )
+        self.numbers = {}  # a number is a marker: one artist for all its cells, quicker than texts
+        for value in [PADDING, *(10 * query + distance for query in range(4) for distance in range(7))]:
+            digits = "0" if value == PADDING else f"{value:02d}"
+            look = {"marker": f"$\\mathdefault{{{digits}}}$", "markersize": 9 * len(digits), "markeredgewidth": 0}
+            look |= {"color": "black" if value >= 20 else "white", "zorder": 3}
+            self.numbers[value] = points(axes, 0, **look)
 
     def update(self, step, memory):
-        cells = self.steps(memory)[step]
-        rows, columns = len(cells), len(cells[0])
-        places = {}
-        for row, line in enumerate(cells):
-            for column, name in enumerate(line):
-                places.setdefault(name, []).append((column, row))
-        for name, line in self.numbers.items():
-            line.set_data(*np.transpose(places[name])) if name in places else line.set_data([], [])
-        query = [[np.nan if name == "" else -1 if name == "0" else int(name) // 10 for name in line] for line in cells]
-        self.cells.set_data(np.array(query, float))
+        cells = shift_steps(memory)[step]
+        rows, columns = cells.shape
+        for value, number in self.numbers.items():
+            row, column = np.nonzero(cells == value)
+            number.set_data(column, row)
+        self.cells.set_data(cells // 10)  # the query; nan stays nan
         self.cells.set_extent((-0.5, columns - 0.5, rows - 0.5, -0.5))
-        keys = self.queries + memory
-        return f"Step {step}. " + self.said[step].format(
-            rows=rows, columns=columns, first=keys - 1, memory=f" + {memory}" if memory else ""
-        )
-
-    def steps(self, memory):
-        """The cells of the five steps, as rows of texts: "" is masked, "0" is the padding."""
-        keys = self.queries + memory
-        scores = [
-            [f"{10 * query + distance:02d}" for distance in reversed(range(keys))] for query in range(self.queries)
-        ]
-        padded = [["0", *row] for row in scores]
-        flat = sum(padded, [])
-        read = [flat[start : start + self.queries] for start in range(0, len(flat), self.queries)]
-        flat = sum(read[1:], [])
-        shifted = [flat[start : start + keys] for start in range(0, len(flat), keys)]
-        masked = [
-            [name if key <= query + memory else "" for key, name in enumerate(row)] for query, row in enumerate(shifted)
-        ]
-        return scores, padded, read, shifted, masked
+        known = {"rows": rows, "columns": columns, "first": 3 + memory, "memory": f" + {memory}" if memory else ""}
+        return f"Step {step}. " + self.said[step].format(**known)
 
 
 class T5Buckets(View):
@@ -180,35 +149,32 @@ class T5Buckets(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(
-            xlim=(-205, 205), ylim=(-2, 66), ylabel="bucket", xlabel="key − query (tokens; the past is on the left)"
-        )
+        axes.set(xlim=(-205, 205), xlabel="key − query (tokens; the past is on the left)")
+        axes.set(ylim=(-2, 66), ylabel="bucket")
         axes.axvline(0, **style.reference)
-        (self.limit,) = axes.plot([], [], **style.line(5), label="max distance")
-        (self.last,) = axes.plot([], [], **style.line(1), label="last bucket begins")
-        (self.all,) = axes.plot([], [], **style.marker(0) | {"markersize": 3}, label="bucket")
-        (self.shared,) = axes.plot(
-            [], [], color=style.COLORS[4], linewidth=6, solid_capstyle="butt", label="in the bucket of the marked one"
-        )
-        (self.here,) = axes.plot([], [], **style.marker(1))
+        self.limit = curve(axes, 5, label="max distance")
+        self.last = curve(axes, 1, label="last bucket begins")
+        self.all = points(axes, 0, markersize=3, label="bucket")
+        self.shared = curve(axes, 4, linewidth=6, solid_capstyle="butt", label="in the bucket of the marked one")
+        self.here = points(axes, 1)
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 
     def update(self, relative, bidirectional, buckets, longest):
         offsets = np.arange(-200, 201)
         bucket = t5_bucket(offsets, bidirectional, buckets, longest)
-        here = int(bucket[relative + 200])
+        here = bucket[relative + 200]
         same = offsets[bucket == here]
         full = t5_bucket(-np.arange(longest + 1), bidirectional, buckets, longest)
-        begins = int(np.argmax(full == full[-1]))
+        begins = np.argmax(full == full[-1])
         self.all.set_data(offsets, bucket)
         self.shared.set_data([same[0] - 0.5, same[-1] + 0.5], [here, here])
         self.here.set_data([relative], [here])
         self.limit.set_data([-longest, -longest], [0, 66])
         self.last.set_data([-begins, -begins], [0, 66])
         side = "past" if relative < 0 else "future"
-        away = f"{abs(relative)} tokens in the {side}" if relative else "The query itself"
+        away = f"{counted(abs(relative), 'token')} in the {side}" if relative else "The query itself"
         return (
-            f"{away}: bucket {here} of {buckets}, shared by {_range(same)}. "
+            f"{away}: bucket {here} of {buckets}, shared by {_range(same[0], same[-1])}. "
             f"The last bucket of the past begins at distance {begins}, not at {longest}."
         )
 
@@ -226,36 +192,31 @@ class PositionPart(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(
-            xlim=(-32, 32),
-            ylim=(-6, 8),
-            xlabel="distance i − j (tokens; the future is on the left)",
-            ylabel="position part of score",
-            title="one curve for each query word",
-        )
+        axes.set(xlim=(-32, 32), xlabel="distance i − j (tokens; the future is on the left)")
+        axes.set(ylim=(-6, 8), ylabel="position part of score", title="one curve for each query word")
         axes.axhline(0, **style.reference)
-        self.curves = {word: axes.plot([], [], **style.line(n), label=word)[0] for n, word in enumerate(WORDS)}
-        (self.read,) = axes.plot([], [], **style.marker(4) | {"markersize": 7})
+        self.curves = {word: curve(axes, index, label=word) for index, word in enumerate(WORDS)}
+        self.read = points(axes, 4, markersize=7)
         axes.legend(loc="upper center", ncols=4, frameon=False, columnspacing=1.0, handlelength=2.6)
 
     def update(self, method, key, distance):
         offsets = np.arange(-32, 33)
         here = []
-        for word, curve in self.curves.items():
+        for word, line in self.curves.items():
             part = sum(score_terms(method, [word] * 65, [key] * 65)[1:])[32, ::-1]  # the query stands in the middle
-            curve.set_data(offsets, part)
+            line.set_data(offsets, part)
             here.append(part[distance + 32])
         self.read.set_data([distance] * 4, here)
-        read = ", ".join(f"{word} {value:+.2f}" for word, value in zip(self.curves, here, strict=True))
+        read = ", ".join(f"{word} {value:+.2f}" for word, value in zip(self.curves, here))
         spread = max(here) - min(here)
         said = f"a spread of {spread:.2f}" if spread > 0.005 else "the query word has no say"
         return f"{method}, key '{key}', at distance {distance} the position part is: {read}: {said}."
 
 
-def _range(offsets):
-    """Relative positions, all of one bucket, as distances in words."""
-    low, high = sorted((abs(int(offsets[0])), abs(int(offsets[-1]))))
-    if offsets[-1] == 200 and offsets[0] <= 0:
+def _range(first, last):
+    """Relative positions from first to last, all of one bucket, as distances in words; what is shown ends at ±200."""
+    low, high = sorted((abs(first), abs(last)))
+    if last == 200 and first <= 0:
         return "every key in the future and the query itself"
     if high == 200:
         return f"all distances from {low} on"

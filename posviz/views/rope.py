@@ -4,8 +4,10 @@ import numpy as np
 
 from posviz import rope_frequencies, rope_matrix, style
 from posviz.live import Choice, PowersOfTen, Range, Steps, Toggle, View
+from posviz.views.parts import curve, heat_map, points, strokes
 
 TURN = 2 * np.pi
+BAR = {"linestyle": "-", "linewidth": 5, "solid_capstyle": "butt"}  # flat ends: its length can be read
 
 
 class TurningPair(View):
@@ -21,36 +23,24 @@ class TurningPair(View):
     ]
 
     def draw(self, figure):
-        circle, curve = figure.subplots(1, 2, width_ratios=[2, 3])
+        circle, by_distance = figure.subplots(1, 2, width_ratios=[2, 3])
         rim = np.linspace(0, TURN, 181)
         circle.plot(np.cos(rim), np.sin(rim), **style.reference)
-        circle.set(
-            xlim=(-1.4, 1.4),
-            ylim=(-1.2, 1.6),
-            xticks=[-1, 0, 1],
-            yticks=[-1, 0, 1],
-            xlabel="first feature",
-            ylabel="second feature",
-            aspect="equal",
-        )
+        circle.set(xlim=(-1.4, 1.4), xticks=[-1, 0, 1], xlabel="first feature", aspect="equal")
+        circle.set(ylim=(-1.2, 1.6), yticks=[-1, 0, 1], ylabel="second feature")
         for x, y in [(1, 0), (0.6, 0.8)]:  # where the two start
             circle.plot([0, x], [0, y], **style.reference | {"linestyle": "-"}, marker="o", markevery=[1], markersize=5)
         end = {"markevery": [1], "markersize": 9}
-        (self.angle_between,) = circle.plot([], [], **style.line(4))
-        (self.key,) = circle.plot([], [], **style.line(1), **end, marker="s", label="key")
-        (self.query,) = circle.plot([], [], **style.line(0), **end, marker="o", label="query")
+        self.angle_between = curve(circle, 4)
+        self.key = curve(circle, 1, **end, marker="s", label="key")
+        self.query = curve(circle, 0, **end, marker="o", label="query")
         circle.legend(loc="upper center", ncols=2, frameon=False, columnspacing=1.0, borderaxespad=0, reverse=True)
-        curve.axhline(0, **style.reference)
-        curve.axvline(0, **style.reference)
-        curve.set(
-            xlim=(-42, 42),
-            ylim=(-1.12, 1.12),
-            yticks=[-1, -0.5, 0, 0.5, 1],
-            xlabel="distance m − n (tokens)",
-            ylabel="score q · k",
-        )
-        (self.score,) = curve.plot([], [], **style.line(0) | {"linewidth": 1.6})
-        (self.here,) = curve.plot([], [], **style.marker(3) | {"markersize": 10})
+        by_distance.axhline(0, **style.reference)
+        by_distance.axvline(0, **style.reference)
+        by_distance.set(xlim=(-42, 42), xlabel="distance m − n (tokens)")
+        by_distance.set(ylim=(-1.12, 1.12), yticks=[-1, -0.5, 0, 0.5, 1], ylabel="score q · k")
+        self.score = curve(by_distance, 0, linewidth=1.6)
+        self.here = points(by_distance, 3, markersize=10)
 
     def update(self, m, n, theta, together):
         start = np.arctan2(0.8, 0.6)  # where the key points before any turn
@@ -90,15 +80,12 @@ class ClockWall(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(0, 16), ylim=(0, 4), aspect="equal")
+        axes.set(xlim=(0, 16), ylim=(0, 4), aspect="equal", title="One dial a pair, the fastest at the top left")
         axes.axis("off")
-        axes.set_title("One dial a pair, the fastest at the top left")
         (self.rims,) = axes.plot([], [], **style.reference | {"linestyle": "-"})
-        (self.round,) = axes.plot([], [], color="#222222", linewidth=2.6, label="has come round")
-        (self.arcs,) = axes.plot(
-            [], [], color=style.COLORS[1], linewidth=5, solid_capstyle="butt", label="turned so far, not yet round"
-        )
-        (self.hands,) = axes.plot([], [], color=style.COLORS[0], linewidth=2.4, label="hand")
+        self.round = curve(axes, 4, linewidth=2.6, label="has come round")
+        self.arcs = curve(axes, 1, **BAR, label="turned so far, not yet round")
+        self.hands = curve(axes, 0, linewidth=2.4, label="hand")
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3, frameon=False, columnspacing=1.2)
 
     def update(self, position, dim, base):
@@ -107,17 +94,13 @@ class ClockWall(View):
         row, column = np.divmod(np.arange(len(angles)), columns)
         x, y = (column + 0.5) * pitch, 4 - (row + 0.5) * pitch
         done = angles >= TURN
-        ends = np.where(done, 0, angles)
         self.rims.set_data(_arcs(x, y, 0.42 * pitch, np.full(len(angles), TURN)))
         self.round.set_data(_arcs(x[done], y[done], 0.42 * pitch, np.full(done.sum(), TURN)))
-        self.arcs.set_data(_arcs(x[~done], y[~done], 0.42 * pitch, ends[~done]))
-        tip_x, tip_y = x + 0.34 * pitch * np.cos(angles), y + 0.34 * pitch * np.sin(angles)
-        gap = np.full(len(angles), np.nan)
-        self.hands.set_data(np.stack([x, tip_x, gap], 1).ravel(), np.stack([y, tip_y, gap], 1).ravel())
+        self.arcs.set_data(_arcs(x[~done], y[~done], 0.42 * pitch, angles[~done]))
+        self.hands.set_data(strokes(x, y, x + 0.34 * pitch * np.cos(angles), y + 0.34 * pitch * np.sin(angles)))
         return (
-            f"Position {position:,}, base {base:,.0f}: {done.sum()} of {len(angles)} pairs have come round at "
-            f"least once. The fastest has made {_part(angles[0] / TURN)} turns, "
-            f"the slowest {_part(angles[-1] / TURN)}."
+            f"Position {position:,}, base {base:,.0f}: {done.sum()} of {len(angles)} pairs have come round at least "
+            f"once. The fastest has made {_turns(angles[0])} turns, the slowest {_turns(angles[-1])}."
         )
 
 
@@ -134,22 +117,14 @@ class RotationMatrix(View):
     ]
 
     def draw(self, figure):
-        left, right = figure.subplots(1, 2, width_ratios=[1, 1])
-        self.matrix = left.imshow(
-            np.eye(2), vmin=-1, vmax=1, cmap=style.DIVERGING, interpolation="nearest", extent=(0, 1, 1, 0)
-        )  # the same field for every dim: no tick moves
-        left.set(xticks=[], yticks=[], xlabel="feature before (0 … d − 1)", ylabel="feature after (d − 1 … 0)")
+        left, right = figure.subplots(1, 2)
+        self.matrix = heat_map(left, None, -1, 1)
+        left.set(xlabel="feature before (0 … d − 1)", ylabel="feature after (d − 1 … 0)")
         figure.colorbar(self.matrix, ax=left, ticks=[-1, 0, 1], label="entry")
-        (self.angles,) = right.plot([], [], **style.marker(0))
-        right.set(
-            xlim=(-0.5, 15.5),
-            xticks=range(0, 16, 3),
-            ylim=(-0.3, TURN + 0.3),
-            xlabel="pair i",
-            ylabel="angle within one turn (rad)",
-            yticks=[0, np.pi / 2, np.pi, 3 * np.pi / 2, TURN],
-            yticklabels=["0", "π/2", "π", "3π/2", "2π"],
-        )
+        self.angles = points(right, 0)
+        right.set(xlim=(-0.5, 15.5), xticks=range(0, 16, 3), xlabel="pair i")
+        right.set(ylim=(-0.3, TURN + 0.3), ylabel="angle within one turn (rad)")
+        right.set_yticks(np.linspace(0, TURN, 5), ["0", "π/2", "π", "3π/2", "2π"])
         right.grid(axis="y", color="#D0D0D0", linewidth=0.8)
         right.set_axisbelow(True)
 
@@ -157,14 +132,14 @@ class RotationMatrix(View):
         matrix = rope_matrix(position, dim, base)
         order = np.arange(dim) if layout == "interleaved" else np.r_[0:dim:2, 1:dim:2]  # evens, then odds
         angles = position * rope_frequencies(dim, base)
-        same_pair = rope_matrix(1, dim)[order][:, order] != 0
-        self.matrix.set_data(np.ma.masked_array(matrix[order][:, order], ~same_pair))
+        never = rope_matrix(1, dim) == 0  # features of two pairs
+        self.matrix.set_data(np.ma.masked_array(matrix, never)[order][:, order])
         self.angles.set_data(np.arange(dim // 2), angles % TURN)
         partner = 1 if layout == "interleaved" else dim // 2
         return (
-            f"Position {position:,}, base {base:,.0f}, {layout}: {dim * dim - 2 * dim} of {dim * dim} entries are "
-            f"always 0 (left blank). Feature 0 is turned with feature {partner}, by {angles[0]:.0f} rad; the "
-            f"slowest pair by {angles[-1]:.3g} rad."
+            f"Position {position:,}, base {base:,.0f}, {layout}: {never.sum()} of {never.size} entries are always 0 "
+            f"(left blank). Feature 0 is turned with feature {partner}, by {angles[0]:.0f} rad; "
+            f"the slowest pair by {angles[-1]:.3g} rad."
         )
 
 
@@ -181,29 +156,24 @@ class ScoreByDistance(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(
-            xlim=(-15, 1015),
-            ylim=(-1.05, 1.35),
-            yticks=[-1, -0.5, 0, 0.5, 1],
-            xlabel="distance m − n (tokens)",
-            ylabel="score ÷ largest possible",
-        )
+        axes.set(xlim=(-15, 1015), xlabel="distance m − n (tokens)")
+        axes.set(ylim=(-1.05, 1.35), yticks=[-1, -0.5, 0, 0.5, 1], ylabel="score ÷ largest possible")
         axes.axhline(0, **style.reference)
-        (self.curve,) = axes.plot([], [], **style.line(0) | {"linewidth": 1.6}, label="score")
-        (self.largest,) = axes.plot([], [], **style.marker(1) | {"markersize": 10}, label="where it is largest")
+        self.curve = curve(axes, 0, linewidth=1.6, label="score")
+        self.largest = points(axes, 1, markersize=10, label="where it is largest")
         axes.legend(loc="upper right", ncols=2, frameon=False)
 
     def update(self, vectors, dim, base):
         distance = np.arange(1001)
         frequencies = rope_frequencies(dim, base)
         pairs = _pair_products(vectors, frequencies)
-        angles = np.outer(distance, frequencies)
+        angles = np.outer(distance, frequencies)  # (distances, pairs)
         score = (np.cos(angles) @ pairs.real - np.sin(angles) @ pairs.imag) / np.abs(pairs).sum()
         top = int(score.argmax())
         self.curve.set_data(distance, score)
         self.largest.set_data([top], [score[top]])
         near, far = np.abs(score[:50]).mean(), np.abs(score[-50:]).mean()
-        words = {"equal": "Equal vectors", "random": "Random vectors", "aimed at 100": "Vectors aimed at 100"}[vectors]
+        words = "Vectors aimed at 100" if vectors == "aimed at 100" else f"{vectors.capitalize()} vectors"
         return (
             f"{words}, d = {dim}, base {base:,.0f}: the score is largest at distance {top} ({score[top]:.2f}). "
             f"Its mean size is {near:.2f} over the nearest 50 distances and {far:.2f} over the farthest 50."
@@ -223,34 +193,25 @@ class AnglesSeen(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(
-            xlim=(-1, 64), ylim=(-0.04, 1.2), xlabel="pair i (0 is the fastest)", ylabel="part of the circle reached"
-        )
+        axes.set(xlim=(-1, 64), xlabel="pair i (0 is the fastest)")
+        axes.set(ylim=(-0.04, 1.2), ylabel="part of the circle reached")
         axes.axhline(1, **style.reference)
-        (self.unseen,) = axes.plot(
-            [], [], color=style.COLORS[1], linewidth=5, solid_capstyle="butt", label="never seen in training"
-        )
-        (self.used,) = axes.plot([], [], **style.marker(1) | {"markersize": 6}, label="in use")
-        (self.trained,) = axes.plot([], [], **style.marker(0) | {"markersize": 6}, label="in training")
+        self.unseen = curve(axes, 1, **BAR, label="never seen in training")
+        self.used = points(axes, 1, markersize=6, label="in use")
+        self.trained = points(axes, 0, markersize=6, label="in training")
         axes.legend(loc="upper center", ncols=3, frameon=False, borderaxespad=0.2, reverse=True)
 
     def update(self, trained, used, base):
-        frequencies = rope_frequencies(128, base)
-        pair = np.arange(64)
-        seen = np.minimum((trained - 1) * frequencies / TURN, 1)
-        met = np.minimum((used - 1) * frequencies / TURN, 1)
+        pair, frequencies = np.arange(64), rope_frequencies(128, base)
+        before, now = ((length - 1) * frequencies for length in (trained, used))  # largest angle of each pair (rad)
+        seen, met = np.minimum(before / TURN, 1), np.minimum(now / TURN, 1)
         new = met > seen
-        gap = np.full(new.sum(), np.nan)
         self.trained.set_data(pair, seen)
         self.used.set_data(pair, met)
-        self.unseen.set_data(
-            np.stack([pair[new], pair[new], gap], 1).ravel(), np.stack([seen[new], met[new], gap], 1).ravel()
-        )
-        slowest = frequencies[-1]
+        self.unseen.set_data(strokes(pair[new], seen[new], pair[new], met[new]))
         return (
-            f"Trained on {trained:,} tokens, used on {used:,}, base {base:,.0f}: {new.sum()} of 64 pairs meet "
-            f"angles never seen in training. The slowest saw up to {(trained - 1) * slowest:.3g} rad and now "
-            f"reaches {(used - 1) * slowest:.3g} rad."
+            f"Trained on {trained:,} tokens, used on {used:,}, base {base:,.0f}: {new.sum()} of 64 pairs meet angles "
+            f"never seen in training. The slowest saw up to {before[-1]:.3g} rad and now reaches {now[-1]:.3g} rad."
         )
 
 
@@ -263,15 +224,13 @@ def _grid(dials):
 
 def _arcs(x, y, radius, angles):
     """x and y data of one line that draws an arc from 0 to each angle round each centre, with gaps between."""
-    steps = angles[:, None] * np.linspace(0, 1, 41)
-    gap = np.full((len(angles), 1), np.nan)
-    return (
-        np.hstack([x[:, None] + radius * np.cos(steps), gap]).ravel(),
-        np.hstack([y[:, None] + radius * np.sin(steps), gap]).ravel(),
-    )
+    steps = angles[:, None] * np.append(np.linspace(0, 1, 41), np.nan)  # (dials, 42): a line ends where its data is nan
+    return (x[:, None] + radius * np.cos(steps)).ravel(), (y[:, None] + radius * np.sin(steps)).ravel()
 
 
-def _part(turns):
+def _turns(angle):
+    """An angle in radians as turns, in words: all of its tenths if there are many, two digits if it is small."""
+    turns = angle / TURN
     return f"{turns:,.1f}" if turns >= 10 else f"{turns:.2g}"
 
 
