@@ -39,6 +39,13 @@ def test_numpy_side_works_where_torch_is_missing():
     assert run(block + "import posviz; print(posviz.rope([1, 2, 3, 4], 1).round(4).tolist())").startswith("[-1.1426")
 
 
+@pytest.mark.parametrize("picture, option", [("LossAlongText", "encoding"), ("AlikeRows", "table")])
+def test_pictures_of_recorded_losses_and_learned_tables_need_no_torch(picture, option):
+    block = "import sys; sys.modules['torch'] = None\n"
+    draw = f"view = views.{picture}()\nfor value in view.controls[0].options: view.figure({option}=value)\n"
+    assert run(f"{block}from posviz import views\n{draw}print('drawn')") == "drawn"
+
+
 @pytest.mark.parametrize("name", PUBLIC.split())
 def test_every_public_name_says_what_it_is(name):
     text = getattr(posviz, name).__doc__

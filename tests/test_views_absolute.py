@@ -125,6 +125,12 @@ def test_the_sinusoidal_table_is_shown_component_by_component(positions, dim, ba
     assert f"components 0 and {1 if layout == 'interleaved' else dim // 2}," in sentence
 
 
+def test_one_pair_and_one_digit_are_spoken_of_as_one():
+    assert "1 of 4 pairs does not finish" in absolute.SinusoidalTable().drawn(positions=32, dim=8, base=10.0)[2]
+    assert "1 of 7 digits changes." in absolute.BinaryClock().drawn(position=0)[2]
+    assert "2 of 7 digits change." in absolute.BinaryClock().drawn(position=1)[2]
+
+
 @pytest.mark.parametrize("component, dim, base, length", [(8, 128, 1e4, 64), (127, 128, 1e4, 16), (3, 8, 100.0, 48)])
 def test_one_component_and_its_partner(component, dim, base, length):
     values = {"component": component, "dim": dim, "base": base, "length": length}
