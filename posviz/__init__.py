@@ -1,4 +1,7 @@
-"""posviz: positional encodings in language models, as tested formulas and live pictures."""
+"""posviz: positional encodings in language models, as tested formulas and live pictures.
+
+`posviz.rope` is the function, which hides the module of its name: `from posviz.rope import rotate_pairs` reaches that.
+"""
 
 from .absolute import sinusoidal, wavelengths
 from .attention import attention_entropy, attention_weights, softmax

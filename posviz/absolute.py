@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._checks import even, one_of, whole_numbers
+from ._arguments import even, one_of, whole_numbers
 from .rope import rope_frequencies
 
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ._checks import beside, is_tensor, positives, real, real_array, same_kind, working_dtype
+from ._arguments import positives, real
+from ._arrays import convert_like, fitting, is_tensor, real_array, same_kind, working_dtype
 
 
 def softmax(scores, mask=None):
@@ -19,9 +20,7 @@ def softmax(scores, mask=None):
     >>> softmax([1.0, 2.0], mask=[False, False]).tolist()
     [0.0, 0.0]
     """
-    xp, scores = real_array(scores, "scores")
-    if scores.ndim == 0:
-        raise ValueError("scores must have at least one axis; got a single number")
+    xp, scores = real_array(scores, "scores", "key")
     dtype = scores.dtype
     scores = xp.astype(scores, working_dtype(xp, dtype), copy=False)
     if mask is not None:
@@ -58,11 +57,10 @@ def attention_weights(q, k, *, bias=None, mask=None, scale=None, temperature=1.0
     work = working_dtype(xp, dtype)
     q, k = xp.astype(q, work, copy=False), xp.astype(k, work, copy=False)
     scale = q.shape[-1] ** -0.5 if scale is None else real(scale, "scale")
-    scores = (q * scale) @ xp.matrix_transpose(k)
+    scores = (q * scale) @ xp.matrix_transpose(k)  # (..., query, key)
     if bias is not None:
-        scores = scores + _fitting(beside(scores, real_array(bias, "bias")[1], work), "bias", scores)
-    temperature = beside(scores, positives(temperature, "temperature"), work)
-    scores = scores / _fitting(temperature, "temperature", scores)
+        scores = scores + _beside_scores(real_array(bias, "bias")[1], "bias", scores)
+    scores = scores / _beside_scores(positives(temperature, "temperature"), "temperature", scores)
     return xp.astype(softmax(scores, mask), dtype, copy=False)
 
 
@@ -75,9 +73,7 @@ def attention_entropy(weights):
     >>> attention_entropy([[0.5, 0.5], [1.0, 0.0]]).round(6).tolist()
     [0.693147, 0.0]
     """
-    xp, weights = real_array(weights, "weights")
-    if weights.ndim == 0:
-        raise ValueError("weights must have at least one axis; got a single number")
+    xp, weights = real_array(weights, "weights", "key")
     if xp.any(weights < 0):
         raise ValueError(f"weights must be at least 0; got {float(xp.min(weights)):g}")
     dtype = weights.dtype
@@ -87,16 +83,13 @@ def attention_entropy(weights):
 
 
 def _visible(mask, scores):
-    """The mask beside scores, checked."""
+    """The mask as the kind of scores, checked."""
     mask = mask if is_tensor(mask) else np.asarray(mask)
     if str(mask.dtype).rpartition(".")[2] != "bool":
         raise TypeError(f"mask must be boolean, True = visible; got {mask.dtype}")
-    return _fitting(beside(scores, mask), "mask", scores)
+    return fitting(convert_like(mask, scores), "mask", scores.shape, "the scores")
 
 
-def _fitting(array, name, scores):
-    """`array`, if it broadcasts to the shape of scores without making it larger."""
-    shape, target = tuple(array.shape), tuple(scores.shape)
-    if len(shape) > len(target) or any(a not in (1, t) for a, t in zip(shape[::-1], target[::-1])):
-        raise ValueError(f"{name} must broadcast to the scores, {target}; got shape {shape}")
-    return array
+def _beside_scores(values, name, scores):
+    """What is added to the scores or divides them, in their kind and dtype."""
+    return fitting(convert_like(values, scores, scores.dtype), name, scores.shape, "the scores")

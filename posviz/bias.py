@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ._checks import beside, count, even, is_tensor, namespace, positives, whole_numbers
+from ._arguments import count, even, positives, whole_numbers
+from ._arrays import convert_like, is_tensor, namespace
 
 
 def alibi_slopes(heads):
@@ -117,8 +118,8 @@ def distances(query_length, key_length=None):
 
 
 def _kerple(distance, r1, r2):
-    """|distance|, r1 and r2, checked: float64 arrays, or tensors beside r1 or r2 if one of them is a tensor."""
-    distance = np.abs(whole_numbers(distance, "distance")).astype(np.float64)
-    checked = [distance, positives(r1, "r1"), positives(r2, "r2")]
-    tensor = next((r for r in (r1, r2) if is_tensor(r)), None)
-    return checked if tensor is None else [beside(tensor, each, tensor.dtype) for each in (distance, r1, r2)]
+    """|distance|, r1 and r2, checked: float64 arrays, or tensors like r1 or r2 if one of them is a tensor."""
+    given = [np.abs(whole_numbers(distance, "distance")), positives(r1, "r1"), positives(r2, "r2")]
+    tensor = next((r for r in given if is_tensor(r)), None)
+    like, dtype = (given[0], np.float64) if tensor is None else (tensor, tensor.dtype)
+    return [convert_like(each, like, dtype) for each in given]

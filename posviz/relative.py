@@ -4,7 +4,8 @@ from collections import namedtuple
 
 import numpy as np
 
-from ._checks import beside, count, one_of, real_array, same_kind, whole_numbers
+from ._arguments import count, one_of, whole_numbers
+from ._arrays import convert_like, real_array, same_kind
 from .bias import distances
 
 # ------------------------------------------------------------------ Transformer-XL, XLNet
@@ -28,11 +29,9 @@ def relative_shift(scores):
     >>> relative_shift([[2, 1, 0], [2, 1, 0], [2, 1, 0]]).astype(int).tolist()
     [[0, 0, 2], [1, 0, 0], [2, 1, 0]]
     """
-    xp, scores = real_array(scores, "scores")
-    if scores.ndim < 2:
-        raise ValueError(f"scores must have shape (..., query, distance); got {tuple(scores.shape)}")
+    xp, scores = real_array(scores, "scores", "query", "distance")
     *lead, queries, columns = scores.shape
-    padded = xp.concat([xp.zeros_like(scores[..., :1]), scores], axis=-1)
+    padded = xp.concat([xp.zeros_like(scores[..., :1]), scores], axis=-1)  # (..., queries, columns + 1)
     return xp.reshape(xp.reshape(padded, (*lead, columns + 1, queries))[..., 1:, :], scores.shape)
 
 
@@ -54,10 +53,8 @@ def transformer_xl_terms(queries, keys, relative, u, v):
     >>> sum(terms).round(4).tolist()
     [[1.0, 0.2], [0.79, 2.1]]
     """
-    u, v = (real_array(bias, name)[1] for bias, name in ((u, "u"), (v, "v")))
-    if not u.ndim or not v.ndim:
-        raise ValueError("u and v must have shape (..., dim); got a single number")
-    xp, (q, k, r, u, v) = same_kind(queries=queries, keys=keys, relative=relative, u=u[..., None, :], v=v[..., None, :])
+    u, v = (real_array(bias, name, "dim")[1][..., None, :] for bias, name in ((u, "u"), (v, "v")))  # (..., 1, dim)
+    xp, (q, k, r, u, v) = same_kind(queries=queries, keys=keys, relative=relative, u=u, v=v)
     distance = distances(q.shape[-2], k.shape[-2])
     rows, (query, key) = r.shape[-2], distance.shape
     if rows not in (key, query + key - 1):
@@ -65,10 +62,10 @@ def transformer_xl_terms(queries, keys, relative, u, v):
 
     def by_key(scores):  # (..., query, rows) -> (..., query, key)
         shifted = relative_shift(scores)[..., :key]
-        return shifted if rows > key else xp.where(beside(shifted, distance >= 0), shifted, 0.0)
+        return shifted if rows > key else xp.where(convert_like(distance >= 0, shifted), shifted, 0.0)
 
-    q, u, v = xp.broadcast_arrays(q, u, v)
-    k, r = xp.matrix_transpose(k), xp.matrix_transpose(r)
+    q, u, v = xp.broadcast_arrays(q, u, v)  # (..., query, dim)
+    k, r = xp.matrix_transpose(k), xp.matrix_transpose(r)  # (..., dim, key), (..., dim, rows)
     return TransformerXLTerms(q @ k, by_key(q @ r), u @ k, by_key(v @ r))
 
 
@@ -164,7 +161,7 @@ def deberta_terms(content_queries, content_keys, position_queries, position_keys
     backward = _delta(-distance, span) if convention == "paper" else forward
 
     def take(scores, index):  # (..., n, 2·span), (n, m) -> (..., n, m)
-        index = xp.broadcast_to(beside(scores, index), (*scores.shape[:-2], *index.shape))
+        index = xp.broadcast_to(convert_like(index, scores), (*scores.shape[:-2], *index.shape))
         return xp.take_along_axis(scores, index, axis=-1)
 
     content_to_position = take(qc @ xp.matrix_transpose(kr), forward)

@@ -1,25 +1,11 @@
 """Rotary position encoding: queries and keys are turned by an angle that grows with their position (chapter 5)."""
 
-import math
-
 import numpy as np
 
-from ._checks import (
-    beside,
-    even,
-    integer,
-    is_tensor,
-    namespace,
-    one_of,
-    positive,
-    positives,
-    real_array,
-    whole_numbers,
-    working_dtype,
-)
+from ._arguments import even, integer, one_of, positive, positives, whole_numbers
+from ._arrays import blocks, convert_like, fitting, is_tensor, namespace, real_array, working_dtype
 
 LAYOUTS = ("interleaved", "half")
-BLOCK = 2**21  # features turned at a time: 8 MiB of float32 and as much for the result stay in the caches
 
 
 def rope_frequencies(dim, base=10_000.0):
@@ -64,18 +50,16 @@ def rope(x, positions, *, base=10_000.0, layout="interleaved", frequencies=None,
     >>> [round(float(rope(q, m) @ rope(k, n)), 6) for m, n in [(3, 1), (1003, 1001), (1, 3)]]
     [10.73323, 10.73323, 14.510411]
     """
-    _, x = real_array(x, "x")
+    _, x = real_array(x, "x", "dim")
     one_of(layout, "layout", LAYOUTS)
-    if x.ndim == 0:
-        raise ValueError("x must have shape (..., sequence, dim); got a single number")
     dim = x.shape[-1]
     width = even(dim, "the last axis of x") if rotary_dim is None else even(rotary_dim, "rotary_dim")
     if width > dim:
         raise ValueError(f"rotary_dim must be at most the last axis of x, {dim}; got {width}")
     if frequencies is None:
         frequencies = rope_frequencies(width, base)
-    elif (frequencies := positives(frequencies, "frequencies")).shape != (width // 2,):
-        raise ValueError(f"frequencies must have shape ({width // 2},), one a pair; got {frequencies.shape}")
+    elif (shape := tuple((frequencies := positives(frequencies, "frequencies")).shape)) != (width // 2,):
+        raise ValueError(f"frequencies must have shape ({width // 2},), one a pair; got {shape}")
     return rotate_pairs(x, *rotation_table(positions, frequencies, x), layout)
 
 
@@ -88,13 +72,12 @@ def rotation_table(positions, frequencies, x):
     xp = namespace(x)
     if not (is_tensor(x) and is_tensor(positions) and xp.isdtype(positions.dtype, "integral")):
         positions = whole_numbers(positions, "positions")  # an integer tensor need not leave its device for that
-    shape, rows = tuple(positions.shape), tuple(x.shape[:-1])
-    if len(shape) > len(rows) or any(p not in (1, r) for p, r in zip(shape[::-1], rows[::-1])):
-        raise ValueError(f"positions must broadcast to x.shape[:-1], {rows}; got shape {shape}")
+    fitting(positions, "positions", x.shape[:-1], "x.shape[:-1]")
     home = x.new_empty(0, device="cpu") if is_tensor(x) and x.device.type == "mps" else x  # MPS has no float64
-    angles = beside(home, positions, xp.float64)[..., None] * beside(home, frequencies, xp.float64)
+    positions, frequencies = (convert_like(values, home, xp.float64) for values in (positions, frequencies))
+    angles = positions[..., None] * frequencies  # (..., sequence, pairs), radians
     dtype = working_dtype(xp, x.dtype)
-    return [beside(x, xp.astype(table, dtype, copy=False)) for table in (xp.cos(angles), xp.sin(angles))]
+    return [convert_like(xp.astype(table, dtype, copy=False), x) for table in (xp.cos(angles), xp.sin(angles))]
 
 
 def rotate_pairs(x, cos, sin, layout="interleaved"):
@@ -115,30 +98,18 @@ def rotate_pairs(x, cos, sin, layout="interleaved"):
             np.add(x_[..., first] * s, x_[..., second] * c, out=out_[..., second], casting="same_kind")
         out[..., 2 * half :] = x[..., 2 * half :]
         return out
-    from posviz import rope_torch  # here, so that torch is imported only by those who use it
+    from . import rope_torch  # here, so that torch is imported only by those who use it
 
-    if rope_torch.suits(x, cos, sin):
+    if rope_torch.block_by_block_pays(x, cos, sin):
         return rope_torch.rotate(x, rope_torch.table(cos, sin, layout), layout)
     xp = namespace(x)
-    a, b = x[..., first], x[..., second]
+    a, b = x[..., first], x[..., second]  # (..., sequence, pairs)
     rotated = [xp.astype(part, x.dtype, copy=False) for part in (a * cos - b * sin, a * sin + b * cos)]
     if layout == "interleaved":
         rotated = xp.reshape(xp.stack(rotated, axis=-1), (*x.shape[:-1], 2 * half))
     else:
         rotated = xp.concat(rotated, axis=-1)
     return rotated if 2 * half == dim else xp.concat([rotated, x[..., 2 * half :]], axis=-1)
-
-
-def blocks(shape, table_shape):
-    """Pieces of an array of this shape (..., sequence, dim), small enough for a cache: (index into it, into its table).
-
-    Intermediate results of one piece never reach the memory, which is what RoPE waits for.
-    """
-    rows = shape[-2]
-    step = max(1, BLOCK * rows // max(1, math.prod(shape)))
-    for start in range(0, rows, step):
-        part = (..., slice(start, start + step), slice(None))
-        yield part, part if len(table_shape) > 1 and table_shape[-2] > 1 else ...
 
 
 def rope_matrix(position, dim, base=10_000.0):

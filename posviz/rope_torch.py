@@ -2,13 +2,13 @@
 
 import torch
 
-from posviz.rope import BLOCK, blocks
+from ._arrays import BLOCK, blocks
 
 SMALL = 2**16  # below this many features the plain formula is as fast
 
 
-def suits(x, cos, sin):
-    """Whether `rotate` pays for these: a large tensor on the CPU, outside torch.compile; angles without a gradient."""
+def block_by_block_pays(x, cos, sin):
+    """Whether `rotate` may and should turn these: many features on the CPU, not compiled, no gradient of the angles."""
     return (
         x.device.type == "cpu"
         and x.numel() >= SMALL
@@ -26,7 +26,7 @@ def table(cos, sin, layout):
 
 
 def rotate(x, table, layout):
-    """`rotate_pairs` with a prepared table. The result is new, in x's memory order; nothing of x is kept for a gradient."""
+    """`rotate_pairs` with a prepared table. The result is new, in x's memory order; no gradient needs x kept."""
     if (
         layout == "interleaved"
         and x.dtype == table.real.dtype

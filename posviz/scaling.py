@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ._checks import at_least, count, even, one_of, positive, positives, real, whole_numbers
+from ._arguments import at_least, count, even, one_of, positive, positives, real, whole_numbers
 from .rope import rope_frequencies
 
 
@@ -21,7 +21,7 @@ def position_interpolation(frequencies, factor):
     >>> position_interpolation([1.0, 0.01], 4).tolist()
     [0.25, 0.0025]
     """
-    return positives(frequencies, "frequencies") / at_least(1, factor, "factor")
+    return positives(frequencies, "frequencies") / at_least(factor, "factor", 1)
 
 
 def ntk_base(base, factor, dim):
@@ -37,7 +37,7 @@ def ntk_base(base, factor, dim):
     40889.94243
     """
     dim = even(dim, "dim", least=4)
-    return positive(base, "base") * at_least(1, factor, "factor") ** (dim / (dim - 2))
+    return positive(base, "base") * at_least(factor, "factor", 1) ** (dim / (dim - 2))
 
 
 def dynamic_ntk_base(base, length, trained_length, dim, factor=1.0):
@@ -52,7 +52,7 @@ def dynamic_ntk_base(base, length, trained_length, dim, factor=1.0):
     >>> [round(dynamic_ntk_base(10_000, n, 2048, 128, factor=2), 3) for n in (2048, 2049, 4096)]
     [10000.0, 10009.921, 30527.737]
     """
-    factor = at_least(1, factor, "factor")
+    factor = at_least(factor, "factor", 1)
     length, trained = count(length, "length", least=0), count(trained_length, "trained_length")
     return ntk_base(base, max(1.0, factor * length / trained - (factor - 1)), dim)
 
@@ -105,7 +105,7 @@ def yarn_attention_factor(factor):
     >>> round(yarn_attention_factor(16), 8)
     1.27725887
     """
-    return 0.1 * math.log(at_least(1, factor, "factor")) + 1
+    return 0.1 * math.log(at_least(factor, "factor", 1)) + 1
 
 
 def llama3_frequencies(dim, factor=8.0, base=500_000.0, trained_length=8192, low=1.0, high=4.0):
@@ -150,4 +150,4 @@ def log_n_factor(visible_keys, trained_length):
 def _by_parts(theta, factor, keep):
     """θ where keep ≥ 1, θ/factor where keep ≤ 0, a linear mix between."""
     keep = np.clip(keep, 0, 1)
-    return keep * theta + (1 - keep) * theta / at_least(1, factor, "factor")
+    return keep * theta + (1 - keep) * theta / at_least(factor, "factor", 1)

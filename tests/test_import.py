@@ -23,6 +23,7 @@ def run(code):
 def test_public_names():
     assert sorted(posviz.__all__) == PUBLIC.split()
     assert posviz.rope.__module__ == "posviz.rope"  # the name is the function, not the module
+    assert run("from posviz.rope import rotate_pairs; print(rotate_pairs.__module__)") == "posviz.rope"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from posviz._checks import count
+from posviz._arguments import count
 from posviz.lab import data
 from posviz.lab.changes import changed
 from posviz.lab.progress import Progress

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch.nn import functional
 
-from posviz._checks import count
+from posviz._arguments import count
 from posviz.lab import data, storage
 from posviz.lab.model import Adapter, LanguageModel
 from posviz.lab.progress import Progress

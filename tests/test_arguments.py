@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import posviz as p
-from posviz import _checks as checks
+from posviz import _arguments as arguments
 from posviz.bias import distances
 from posviz.rope import rotation_table
 
@@ -129,30 +129,30 @@ def cases():
     yield lambda: p.rope(X, range(3), frequencies=[1.0]), ValueError, r"frequencies must have shape \(2,\).*got \(1,\)"
     yield lambda: p.rope(X, range(3), frequencies=[1.0, -1]), ValueError, "frequencies must be .*got -1"
     yield lambda: p.rope(X, range(3), frequencies=["a", "b"]), TypeError, "frequencies must be real numbers; got .*'a'"
-    yield lambda: p.rope(X.astype(complex), range(3)), TypeError, "x must be an array of real numbers; got complex128"
-    yield lambda: p.rope(X > 0, range(3)), TypeError, "x must be an array of real numbers; got bool"
-    yield lambda: p.rope(["a", "b"], 0), TypeError, "x must be an array of real numbers; got <U1"
-    yield lambda: p.rope(torch.zeros(2, dtype=torch.bool), 0), TypeError, "x must be an array of .*got torch.bool"
+    yield lambda: p.rope(X.astype(complex), range(3)), TypeError, "x must be real numbers; got complex128"
+    yield lambda: p.rope(X > 0, range(3)), TypeError, "x must be real numbers; got bool .*False"
+    yield lambda: p.rope(["a", "b"], 0), TypeError, "x must be real numbers; got <U1 .*'a'"
+    yield lambda: p.rope(torch.zeros(2, dtype=torch.bool), 0), TypeError, "x must be real numbers; got torch.bool"
     yield lambda: p.rope([[1, 2], [3]], 0), ValueError, r"x must be a rectangular array.*got \[\[1, 2\], \[3\]\]"
     yield lambda: rotation_table([0, 1], [1.0], X), ValueError, r"positions must broadcast .*got shape \(2,\)"
-    yield lambda: p.softmax(3.0), ValueError, "scores must have at least one axis; got a single number"
+    yield lambda: p.softmax(3.0), ValueError, r"scores must have shape \(..., key\); got a single number"
     yield lambda: p.softmax(X, [1, 1, 0, 0]), TypeError, "mask must be boolean, True = visible; got int64"
     yield lambda: p.softmax(X, np.zeros((3, 4))), TypeError, "mask must be boolean.*got float64"
     yield lambda: p.softmax(X, torch.zeros(3, 4)), TypeError, "mask must be boolean.*got torch.float32"
     yield lambda: p.softmax(X, np.ones(3, bool)), ValueError, r"mask must broadcast .*\(3, 4\); got shape \(3,\)"
     yield lambda: p.softmax(X, np.ones((2, 3, 4), bool)), ValueError, r"mask must broadcast .*got shape \(2, 3, 4\)"
-    yield lambda: p.attention_entropy(1.0), ValueError, "weights must have at least one axis; got a single number"
+    yield lambda: p.attention_entropy(1.0), ValueError, r"weights must have shape \(..., key\); got a single number"
     yield lambda: p.attention_weights(X[0], X), ValueError, r"q must have shape .*got \(4,\)"
-    yield lambda: p.attention_weights(X, X[:, :0]), ValueError, r"k must have shape .*got \(3, 0\)"
-    yield lambda: p.attention_weights(X, X[:, :3]), ValueError, "last axes must be equal; got q 4, k 3"
+    yield lambda: p.attention_weights(X, X[:, :0]), ValueError, "last axes must be equal and not empty; got q 4, k 0"
+    yield lambda: p.attention_weights(X, X[:, :3]), ValueError, "last axes must be equal and not empty; got q 4, k 3"
     yield lambda: p.attention_weights(X, torch.zeros(3, 4)), TypeError, "one kind, .*q is ndarray, k is Tensor"
     yield lambda: p.attention_weights(X, X, bias=np.zeros((2, 3, 3))), ValueError, r"bias must .*got shape \(2, 3, 3\)"
-    yield lambda: p.attention_weights(X, X, bias=["a"]), TypeError, "bias must be an array of real numbers; got <U1"
+    yield lambda: p.attention_weights(X, X, bias=["a"]), TypeError, "bias must be real numbers; got <U1 .*'a'"
     yield lambda: p.attention_weights(X, X, temperature=[1, 2]), ValueError, r"temperature must .*got shape \(2,\)"
     yield lambda: p.relative_shift([1, 2]), ValueError, r"scores must have shape .*got \(2,\)"
     yield lambda: p.transformer_xl_terms(X, X, X[:2], X[0], X[0]), ValueError, r"relative must have 3 .*or 5 .*got 2"
-    yield lambda: p.transformer_xl_terms(X, X, X, 1.0, X[0]), ValueError, "u and v must have shape .*single number"
-    yield lambda: p.transformer_xl_terms(X, X, X, X[0], [1.0]), ValueError, "last axes must be equal; .*v 1"
+    yield lambda: p.transformer_xl_terms(X, X, X, 1.0, X[0]), ValueError, "u must have shape .*single number"
+    yield lambda: p.transformer_xl_terms(X, X, X, X[0], [1.0]), ValueError, "last axes must be equal .*v 1"
     yield lambda: p.transformer_xl_terms(X, X[:2], X, X[0], X[0]), ValueError, "key_length must be at least .*3; got 2"
     yield lambda: p.deberta_terms(X, X, X, X, 2), ValueError, "position_queries must have 2·span = 4 rows; got 3"
     yield lambda: p.deberta_terms(X, X, np.zeros((4, 4)), X, 2), ValueError, "position_keys must .* 4 rows; got 3"
@@ -173,12 +173,12 @@ def test_bad_input_names_the_argument_and_the_value(case):
 
 @pytest.mark.parametrize("value", [8, np.int8(8), np.uint64(8), 8.0, np.float32(8), np.array(8), torch.tensor(8)])
 def test_whole_numbers_of_every_kind_are_integers(value):
-    assert checks.integer(value, "n") == 8 and type(checks.integer(value, "n")) is int
+    assert arguments.integer(value, "n") == 8 and type(arguments.integer(value, "n")) is int
 
 
 @pytest.mark.parametrize("value", [2, 2.0, np.float16(2), np.array(2.0), torch.tensor(2.0)])
 def test_numbers_of_every_kind_are_floats(value):
-    assert checks.positive(value, "x") == 2.0 and type(checks.positive(value, "x")) is float
+    assert arguments.positive(value, "x") == 2.0 and type(arguments.positive(value, "x")) is float
 
 
 def test_messages_stay_short():
@@ -189,5 +189,5 @@ def test_messages_stay_short():
 
 def test_whole_numbers_are_copied():
     given = np.arange(3)
-    checks.whole_numbers(given, "positions")[0] = 9
+    arguments.whole_numbers(given, "positions")[0] = 9
     assert given[0] == 0
