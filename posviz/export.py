@@ -2,25 +2,33 @@
 
 import html
 import re
+from pathlib import PurePath
+from urllib.parse import quote
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def alternative_text(notebook, resources):
-    """An nbconvert preprocessor that gives every stored picture its alternative text in HTML and Markdown.
+    """An nbconvert preprocessor that gives each picture of posviz its alternative text in HTML and Markdown.
 
-    jupyter-config/jupyter_config.json names this function. It is installed with posviz, so that plain `jupyter nbconvert`
-    and JupyterLab's "Save and Export" find it. Outputs without such a text stay as they are. The live widget is dropped:
-    in a page it would need scripts from another host.
+    A picture of posviz is an output with a PNG, an alternative text and "posviz" in its metadata; nothing else changes.
+    Its live widget is dropped: in a page it would need scripts from another host.
+
+    JupyterLab's "Save and Export" runs it wherever posviz is installed (posviz.server), `jupyter nbconvert` in the
+    environment that `make` sets up, and elsewhere with --HTMLExporter.preprocessors=posviz.export.alternative_text.
     """
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
-            alt = output.get("metadata", {}).get("image/png", {}).get("alt")
-            if alt:
-                file = output.metadata.get("filenames", {}).get("image/png")  # where the exporter put it, if it did
-                output.data.pop("application/vnd.jupyter.widget-view+json", None)
-                source = file or f"data:image/png;base64,{output.data['image/png']}"
+            about, data = output.get("metadata", {}), output.get("data", {})
+            alt = about.get("image/png", {}).get("alt")
+            ours = "posviz" in about or WIDGET not in data  # chapters stored earlier have no mark, and no widget
+            if alt and ours and "image/png" in data:
+                file = about.get("filenames", {}).get("image/png")  # where the exporter put it, if it did
+                source = quote(PurePath(file).as_posix()) if file else f"data:image/png;base64,{data['image/png']}"
+                data.pop(WIDGET, None)
                 if resources["output_extension"] == ".md":
                     words = re.sub(r"([\\\[\]])", r"\\\1", alt)
-                    output.data["text/markdown"] = f"![{words}]({source})"
+                    data["text/markdown"] = f"![{words}]({source})"
                 else:
-                    output.data["text/html"] = f'<img src="{source}" alt="{html.escape(alt)}">'
+                    data["text/html"] = f'<img src="{source}" alt="{html.escape(alt)}">'
     return notebook, resources

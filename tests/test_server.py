@@ -1,23 +1,38 @@
-"""The server extension is found by a Jupyter server, and turns Nagle's algorithm off on a kernel's web socket."""
+"""The server extension: found by a Jupyter server, prompt on a kernel's web socket, alternative texts in exports.
+
+Nothing of other people's changes: not their outputs, not their preprocessors, not their settings files.
+"""
 
 import asyncio
+import copy
 import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
-from pathlib import Path
+import urllib.request
+import zipfile
+from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 
+import browser
+import nbformat.v4
+import pytest
 import tornado.httpserver
 import tornado.netutil
 import tornado.web
 import tornado.websocket
+from bs4 import BeautifulSoup
+from nbconvert import HTMLExporter, MarkdownExporter, SlidesExporter
+from traitlets.config import Config
 
 from posviz import server
+from posviz.export import alternative_text
 
 ROOT = Path(__file__).parent.parent
+WIDGET = "application/vnd.jupyter.widget-view+json"
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 
 
 def test_a_jupyter_server_finds_the_extension_and_finds_it_sound(tmp_path):
@@ -57,7 +72,7 @@ def test_the_class_that_the_server_would_use_is_kept_and_its_socket_is_prompt():
             seen["after"] = stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
     async def talk():
-        app = tornado.web.Application([("/", Handler)], kernel_websocket_connection_class=Connection)
+        app = tornado.web.Application([("/", Handler)], kernel_websocket_connection_class=Connection, config=Config())
         server._load_jupyter_server_extension(SimpleNamespace(web_app=app))
         (listening,) = tornado.netutil.bind_sockets(0, "127.0.0.1")
         serving = tornado.httpserver.HTTPServer(app)
@@ -71,6 +86,87 @@ def test_the_class_that_the_server_would_use_is_kept_and_its_socket_is_prompt():
 
     asyncio.run(asyncio.wait_for(talk(), 20))
     assert seen["connected"] and not seen["before"] and seen["after"]
+
+
+def extended(config):
+    """A server's `config` after the extension was loaded."""
+    settings = {"kernel_websocket_connection_class": object, "config": config}
+    server._load_jupyter_server_extension(SimpleNamespace(web_app=SimpleNamespace(settings=settings)))
+    return config
+
+
+def notebook_of(*outputs):
+    """A notebook that shows the outputs given, each as (data, metadata)."""
+    made = [nbformat.v4.new_output("display_data", data, metadata=metadata) for data, metadata in outputs]
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=made)])
+
+
+OURS = {"image/png": PIXEL, "text/plain": "A clock."}, {"image/png": {"alt": "A <clock>"}, "posviz": {"view": "Clock"}}
+THEIRS = {"image/png": PIXEL, "text/plain": "x", WIDGET: {"model_id": "1"}}, {"image/png": {"alt": "Their picture"}}
+
+
+def pictures_of(page):
+    return BeautifulSoup(page, "html.parser").select(".jp-OutputArea-output img")
+
+
+def test_only_pictures_of_posviz_get_their_text_and_lose_their_widget():
+    ours = {**OURS[0], WIDGET: {"model_id": "0"}}, OURS[1]
+    for extension, kind in ((".html", "text/html"), (".md", "text/markdown")):
+        notebook = notebook_of(ours, THEIRS, ({"text/plain": "words"}, {"posviz": {}}))
+        before = copy.deepcopy(notebook)
+        alternative_text(notebook, {"output_extension": extension})
+        changed, *others = notebook.cells[0].outputs
+        assert others == before.cells[0].outputs[1:]
+        assert changed.metadata == OURS[1] and set(changed.data) == {*OURS[0], kind}
+
+
+@pytest.mark.parametrize("exporter", [HTMLExporter, SlidesExporter, MarkdownExporter])
+def test_an_export_has_the_text_of_a_picture_beside_what_the_user_has_set(exporter):
+    seen = []
+    config = Config({"Exporter": {"preprocessors": [lambda *given: seen.append("theirs") or given]}})
+    text, resources = exporter(config=extended(config)).from_notebook_node(notebook_of(OURS, THEIRS))
+    assert seen == ["theirs"]
+    if exporter is MarkdownExporter:
+        assert "![A <clock>](output_0_0.png)" in text and "![png](output_0_1.png)" in text
+        assert set(resources["outputs"]) == {"output_0_0.png", "output_0_1.png"}
+    else:
+        ours, theirs = pictures_of(text)
+        assert ours["alt"] == "A <clock>"
+        assert theirs == pictures_of(exporter().from_notebook_node(notebook_of(OURS, THEIRS))[0])[1]
+
+
+def test_a_file_name_with_a_space_can_be_linked_to():
+    notebook = notebook_of(OURS)
+    notebook.cells[0].outputs[0].metadata["filenames"] = {"image/png": os.path.join("my files", "a 1.png")}
+    alternative_text(notebook, {"output_extension": ".md"})
+    assert notebook.cells[0].outputs[0].data["text/markdown"] == "![A <clock>](my%20files/a%201.png)"
+
+
+def test_a_running_server_exports_a_picture_with_its_text(tmp_path):
+    home = tmp_path / "home"
+    shutil.copytree(
+        ROOT / "jupyter-config/jupyter_server_config.d", home / "jupyter_config_dir/jupyter_server_config.d"
+    )
+    (tmp_path / "notebooks").mkdir()
+    nbformat.write(notebook_of(OURS, THEIRS), tmp_path / "notebooks" / "clock.ipynb")
+    with browser.server(tmp_path / "notebooks", home) as url:
+        asked = urllib.request.Request(f"{url}/nbconvert/html/clock.ipynb", headers={"Referer": f"{url}/lab"})
+        ours, theirs = pictures_of(urllib.request.urlopen(asked, timeout=60))
+    assert ours["alt"] == OURS[1]["image/png"]["alt"] and theirs["alt"] != THEIRS[1]["image/png"]["alt"]
+
+
+def test_a_wheel_brings_files_of_our_own_names_only(tmp_path):
+    for name in ("posviz", "jupyter-config"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "checkpoints"))
+    for name in ("pyproject.toml", "requirements.txt", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    command = "pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir wheels ."
+    subprocess.run([sys.executable, "-m", *command.split()], cwd=tmp_path, check=True)
+    (wheel,) = (tmp_path / "wheels").glob("*.whl")
+    files = [PurePosixPath(name) for name in zipfile.ZipFile(wheel).namelist()]
+    assert {file.parts[0].partition("-")[0] for file in files} == {"posviz"}
+    data = ["/".join(file.parts[1:]) for file in files if file.parts[0].endswith(".data")]
+    assert data == ["data/etc/jupyter/jupyter_server_config.d/posviz.json"]
 
 
 def test_what_is_installed_names_this_module():
