@@ -6,23 +6,28 @@ BIN := $(VENV)/Scripts
 else
 BIN := $(VENV)/bin
 endif
+ETC := $(VENV)/etc/jupyter
 PYTEST := $(BIN)/python -m pytest
+RUFF := $(BIN)/python -m ruff
 PAGES := tests/test_front_ends.py tests/test_site.py tests/test_slides.py
 
-.PHONY: help install lab test test-pages test-all notebooks site slides student clean
+.PHONY: help install lab test test-pages test-all format notebooks site slides student clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# The configuration is data files of the package; an editable installation leaves those out, so they are copied.
-$(VENV)/.installed: requirements.txt pyproject.toml jupyter-config/jupyter_config.json jupyter-config/jupyter_server_config.d/posviz.json
+# The server's configuration is a data file of the package; an editable installation leaves it out, so it is copied.
+# nbconvert's has a name that anything may use, so it comes into this environment only, and over nothing.
+$(VENV)/.installed: requirements.txt pyproject.toml $(wildcard jupyter-config/*.py jupyter-config/*.d/*.json)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "posviz needs Python 3.11 or newer as '$(PYTHON)'. Install it, or name it: make PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "This Python has no venv module. Install it (Debian, Ubuntu: apt install python3-venv) and run make again."; exit 1; }
 	@echo "Installing into $(VENV). This takes a few minutes the first time."
 	@$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
-	@mkdir -p $(VENV)/etc/jupyter && cp -R jupyter-config/jupyter_config.json jupyter-config/jupyter_server_config.d $(VENV)/etc/jupyter/
+	@mkdir -p $(ETC)/jupyter_server_config.d
+	@cp jupyter-config/jupyter_server_config.d/posviz.json $(ETC)/jupyter_server_config.d/
+	@test -e $(ETC)/jupyter_nbconvert_config.py || cp jupyter-config/jupyter_nbconvert_config.py $(ETC)/
 	@touch $@
 
 $(VENV)/.installed-tests: $(VENV)/.installed $(VENV)/.installed-tools tests/requirements.txt
@@ -38,17 +43,18 @@ install: $(VENV)/.installed  ## create .venv with everything the course needs
 
 # Jupyter takes the next free port by itself. jupyter-config turns off its question about news.
 lab: $(VENV)/.installed  ## open the chapters in JupyterLab
-	@JUPYTER_CONFIG_PATH="$(CURDIR)/jupyter-config" \
+	@JUPYTER_CONFIG_PATH="$(CURDIR)/jupyter-config$${JUPYTER_CONFIG_PATH:+:$$JUPYTER_CONFIG_PATH}" \
 		$(BIN)/python -m jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=notebooks \
 		$$([ "$$(id -u)" = 0 ] && echo --allow-root)
 
-# Three runs one after the other, so that Chromium never shares two cores with anything else; all three run in any case.
+# Ruff, then three runs one after the other, so that Chromium never shares two cores with anything else; all run in any case.
 # -p no:python: the first run collects notebooks only. The one import that may fail is Triton's, where there is no GPU.
 # One thread a kernel: the same rounding everywhere.
 test notebooks: export OMP_NUM_THREADS = 1
-test: $(VENV)/.installed-tests  ## check everything: notebooks, live pictures in Chromium, unit tests
+test: $(VENV)/.installed-tests  ## check everything: layout of the code, notebooks, live pictures in Chromium, unit tests
 	@$(BIN)/python -c 'import matplotlib.font_manager'
 	@failed=; \
+	$(RUFF) format --check . && $(RUFF) check . || failed="$$failed ruff"; \
 	$(PYTEST) -p no:python --nbval --nbval-current-env --nbval-cell-timeout 120 -n 2 --dist loadscope notebooks \
 		|| failed="$$failed notebooks"; \
 	$(PYTEST) tests/test_browser.py || failed="$$failed browser"; \
@@ -61,6 +67,10 @@ test-pages: $(VENV)/.installed-tests  ## check handouts, slides and other front 
 # A push would wait too long for every chapter, so this runs once a week.
 test-all: export EVERY_CHAPTER = 1
 test-all: test-pages  ## the same with every chapter
+
+format: $(VENV)/.installed-tests  ## bring all Python files into ruff's layout, mend what it can mend by itself
+	$(RUFF) check --fix .
+	$(RUFF) format .
 
 notebooks: $(VENV)/.installed  ## run all chapters and store their outputs
 	@$(BIN)/python tools/notebooks.py
@@ -75,4 +85,4 @@ student: $(VENV)/.installed  ## write a copy without solutions into student/
 	$(BIN)/python tools/student.py
 
 clean:  ## remove what the other targets made, .venv included
-	rm -rf $(VENV) build site slides student *.egg-info .pytest_cache .hypothesis
+	rm -rf $(VENV) build site slides student *.egg-info .pytest_cache .ruff_cache .hypothesis
