@@ -7,13 +7,13 @@ EVERY_CHAPTER=1 (`make test-all`) for all of them.
 import json
 from urllib.parse import unquote
 
-import handouts
 import numpy as np
 import pytest
 import static_pages
 from bs4 import BeautifulSoup
 from static_pages import CHAPTERS, SAMPLE
 
+import handouts
 from posviz.views import base
 
 LARGEST_CHAPTER = 2_000_000  # bytes, pictures included
@@ -43,6 +43,15 @@ def visitor(site):
 
 def test_every_page_is_there(soups):
     assert set(soups) == {f"{name}.html" for name in [*CHAPTERS, *OTHERS]}
+
+
+def test_every_page_lists_all_pages_by_their_short_titles_and_itself_as_the_current_one(soups):
+    for name, page in soups.items():
+        listed = page.select_one("header nav").find_all("a")
+        short = ["Start" if link["href"] == "index.html" else soups[link["href"]].title.get_text() for link in listed]
+        assert [link.get_text() for link in listed] == [title.partition(":")[0] for title in short]
+        assert [link["href"] for link in listed if link.get("aria-current")] == [name]
+        assert len(listed) == len(soups)
 
 
 def test_every_link_and_anchor_leads_somewhere(soups, site):

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-import student
 
 import notebooks
+import student
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

@@ -13,14 +13,15 @@ import html
 import io
 import json
 import re
-import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
-import pages
 from bs4 import BeautifulSoup
 from PIL import Image
 
+import folders
+import pages
 from posviz import frames, views
 from posviz.views import base
 
@@ -32,38 +33,31 @@ CALL = re.compile(r"^(?:\w+ = )?(views\.\w+\(\)\.explorer\(.*\))$", re.M)
 
 
 def build(folder, live=None):
-    """Write the pages into `folder`, which is emptied before; `live` names the chapters whose pictures move (all)."""
-    folder = Path(folder)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    written, headings = {}, []
-    chapters = {path.stem: pages.chapter(path) for path in pages.CHAPTERS}
-    for name, (title, cells) in chapters.items():
-        moves = live is None or name in live
-        written[f"{name}.html"] = title, _chapter_page(cells, folder / name if moves else None)
-    written |= _readme_pages(chapters)
-    for name, (title, body) in written.items():
-        for heading in BeautifulSoup(body, "html.parser").find_all(re.compile("^h[1-3]$"), id=True):
-            headings.append([name, heading["id"], heading.get_text(), title])
-    names = [
-        name
-        for name in ("index.html", *(f"{name}.html" for name in chapters), "glossary.html", "claims.html")
-        if name in written
-    ]
-    for name in names:
-        title, body = written[name]
-        written[name] = _page(name, title, _links(body, written, name), names, written)
-        (folder / name).write_text(written[name], encoding="utf-8")
+    """Write the pages into `folder`, which earlier pages are emptied from.
+
+    `live` names the chapters whose pictures move (all). Raises ValueError for a name that is no chapter's and for a
+    chapter that was not run, FileExistsError for a folder with other files.
+    """
+    paths, moving = pages.chosen(), pages.chosen(live)
+    folder = folders.emptied(folder, "tools/handouts.py")
+    chapters = {name: pages.chapter(path) for name, path in paths.items()}
+    bodies = {
+        f"{name}.html": (title, _chapter_body(cells, folder / name if name in moving else None))
+        for name, (title, cells) in chapters.items()
+    }
+    bodies = _front_page(chapters) | bodies | _readme_pages(chapters)
+    written = {name: _page(name, bodies) for name in bodies}
+    for name, page in written.items():
+        (folder / name).write_text(page, encoding="utf-8")
     script = (pages.WEB / "handout.js").read_text(encoding="utf-8")
-    (folder / "course.js").write_text(
-        f"const HEADINGS = {json.dumps(headings, ensure_ascii=False)};\n{script}", encoding="utf-8"
-    )
+    headings = json.dumps(_headings(bodies), ensure_ascii=False)
+    (folder / "course.js").write_text(f"const HEADINGS = {headings};\n{script}", encoding="utf-8")
     style = "".join((pages.WEB / name).read_text(encoding="utf-8") for name in ("text.css", "handout.css"))
     (folder / "course.css").write_text(style, encoding="utf-8")
     (folder / "math.woff").write_bytes(pages.math_font(written.values()))
 
 
-def _chapter_page(cells, folder):
+def _chapter_body(cells, folder):
     """The body of a chapter's page; its frames go into `folder` (None: stills only)."""
     parts, seen = [], set()
     pictures = sum(bool(CALL.search(cell.source)) for cell in cells if cell.kind == "code")
@@ -78,9 +72,10 @@ def _chapter_page(cells, folder):
         parts.append(cell.html)
         call = CALL.search(cell.source) if cell.kind == "code" and folder else None
         for output in cell.outputs:
-            if isinstance(output, tuple) and call:
-                output = live(call[1], folder / cell.id, PICTURES_OF_A_CHAPTER // pictures)
-            parts.append(f"<p>{pages.still(output)}</p>" if isinstance(output, tuple) else output)
+            if call and output.html.startswith("<img"):
+                parts.append(live(call[1], folder / cell.id, PICTURES_OF_A_CHAPTER // pictures))
+            else:
+                parts.append(f"<p>{output.html}</p>" if output.html.startswith("<img") else output.html)
     return "\n".join(parts)
 
 
@@ -108,22 +103,19 @@ def live(call, folder, budget):
     for number, picture in enumerate(pictures):
         (folder / f"{number}.webp").write_bytes(picture)
     width, height = (round(side * base.DPI) for side in view.size)
-    source = f"{folder.parent.name}/{folder.name}"
-    shown = [words(control, value) for value in values]
-    data = {"folder": source, "title": view.title, "shown": shown, "sentences": sentences}
-    fixed = ", ".join(
-        f"{c.label or c.name.replace('_', ' ')}: {words(c, start[c.name])}" for c in view.controls if c is not control
+    others = [c for c in view.controls if c is not control]
+    return pages.rendered(
+        "live.html",
+        caption=control.caption,
+        title=view.title,
+        folder=f"{folder.parent.name}/{folder.name}",
+        at=at,
+        width=width,
+        height=height,
+        shown=[words(control, value) for value in values],
+        sentences=sentences,
+        fixed=[(c.label or c.name.replace("_", " "), words(c, start[c.name])) for c in others],
     )
-    fixed = f"Here only this slider moves ({fixed}). " if fixed else ""
-    escape = lambda text: html.escape(text, quote=True)  # noqa: E731
-    return f"""<figure class="live">
-<label hidden>{escape(control.caption)}: <output>{escape(shown[at])}</output>
-<input type="range" min="0" max="{len(values) - 1}" value="{at}" aria-valuetext="{escape(shown[at])}"></label>
-<img src="{source}/{at}.webp" width="{width}" height="{height}" alt="{escape(f"{view.title}. {sentences[at]}")}">
-<figcaption aria-live="polite">{escape(sentences[at])}</figcaption>
-<p class="fixed">{escape(fixed)}In JupyterLab the whole picture is live.</p>
-<script type="application/json">{json.dumps(data, ensure_ascii=False).replace("</", "<" + chr(92) + "/")}</script>
-</figure>"""
 
 
 def stops(control, start):
@@ -188,39 +180,61 @@ def readme_sections():
     return {"": first} | {heading: body for heading, _, body in (other.partition("\n") for other in others)}
 
 
-def _readme_pages(chapters):
-    """{file: (title, body)} of the front page, the glossary and the table of claims: sections of the README."""
+def _front_page(chapters):
+    """{file: (title, body)} of the front page: the README's beginning, its chapters, a list of all pages."""
     sections = readme_sections()
-    found = {}
-    for heading, body in sections.items():
-        if re.search("glossary", heading, re.I):
-            found["glossary.html"] = "Glossary", pages.markdown(f"# {heading}\n{body}")
-        elif re.search(r"^\|.*\bclaim-", body, re.M):
-            found["claims.html"] = "Claims", _with_claim_links(pages.markdown(f"# {heading}\n{body}"), chapters)
-    front = sections[""] + "".join(
+    text = sections[""] + "".join(
         f"## {heading}\n{body}"
         for heading, body in sections.items()
         if re.search("chapters", heading, re.I) and "claim-" not in body
     )
     listed = [(f"{name}.html", title) for name, (title, _) in chapters.items()]
-    listed += [(name, title) for name, (title, _) in found.items()]
+    listed += [(name, title) for name, (title, _) in _readme_pages(chapters).items()]
     items = "".join(f'<li><a href="{name}">{html.escape(title)}</a></li>' for name, title in listed)
-    front = f'{pages.markdown(front)}<h2 id="pages">Pages</h2><ul>{items}</ul>'
-    return {"index.html": ("Positional encodings", front)} | found
+    body = f'{pages.markdown(text)}<h2 id="pages">Pages</h2><ul>{items}</ul>'
+    return {"index.html": ("Positional encodings", body)}
+
+
+def _readme_pages(chapters):
+    """{file: (title, body)} of the glossary and the table of claims: sections of the README."""
+    found = {}
+    for heading, body in readme_sections().items():
+        if re.search("glossary", heading, re.I):
+            found["glossary.html"] = "Glossary", pages.markdown(f"# {heading}\n{body}")
+        elif re.search(r"^\|.*\bclaim-", body, re.M):
+            found["claims.html"] = "Claims", _with_claim_links(pages.markdown(f"# {heading}\n{body}"), chapters)
+    return found
 
 
 def _with_claim_links(body, chapters):
     """The table of claims with each tag linked to the cell that shows it."""
     home = {tag: name for name, (_, cells) in reversed(chapters.items()) for cell in cells for tag in cell.tags}
-    link = lambda match: (
-        f'<a href="{home[match[0]]}.html#{match[0]}">{match[0]}</a>'  # noqa: E731
-        if match[0] in home
-        else match[0]
-    )
-    return re.sub(r"claim-[a-z0-9.-]+", link, body)
+
+    def linked(match):
+        tag = match[0]
+        return f'<a href="{home[tag]}.html#{tag}">{tag}</a>' if tag in home else tag
+
+    return re.sub(r"claim-[a-z0-9.-]+", linked, body)
 
 
-def _links(body, written, name):
+def _headings(bodies):
+    """[page, id, words, title] of every heading, for the search."""
+    return [
+        [name, heading["id"], heading.get_text(), title]
+        for name, (title, body) in bodies.items()
+        for heading in BeautifulSoup(body, "html.parser").find_all(re.compile("^h[1-3]$"), id=True)
+    ]
+
+
+def _page(name, bodies):
+    """The whole page `name` of these bodies, with links to all others."""
+    title, body = bodies[name]
+    shown = [(other, _short(other, bodies)) for other in bodies]
+    here = list(bodies).index(name)
+    return pages.rendered("handout.html", title=title, body=_links(body, bodies), pages=shown, here=here)
+
+
+def _links(body, bodies):
     """`body` with links to notebooks turned into links to pages; a link to a file that is no page loses its target."""
     page = BeautifulSoup(body, "html.parser")
     for link in page.find_all("a", href=True):
@@ -228,59 +242,16 @@ def _links(body, written, name):
         if re.match(r"[a-z]+:", target) or not target:
             continue
         file = re.sub(r"\.ipynb$", ".html", target.rpartition("/")[2])
-        if file in written:
+        if file in bodies:
             link["href"] = file + (f"#{anchor}" if anchor else "")
         else:
             link.unwrap()
     return str(page)
 
 
-def _page(name, title, body, names, written):
-    """A whole page around a body."""
-    current = ' aria-current="page"'
-    items = "".join(
-        f'<li><a href="{other}"{current if other == name else ""}>{_short(other, written)}</a></li>' for other in names
-    )
-    place = names.index(name)
-    before = (
-        f'<a href="{names[place - 1]}" rel="prev">← {_short(names[place - 1], written)}</a>'
-        if place
-        else "<span></span>"
-    )
-    after = (
-        f'<a href="{names[place + 1]}" rel="next">{_short(names[place + 1], written)} →</a>'
-        if place + 1 < len(names)
-        else ""
-    )
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{html.escape(title)}</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="course.css">
-</head>
-<body>
-<a class="skip" href="#main">To the text</a>
-<header>
-<nav aria-label="Chapters"><ul>{items}</ul></nav>
-<div class="search" role="search" hidden><label>Search the headings: <input type="search" autocomplete="off"></label>
-<span role="status"></span><ul aria-label="Headings found"></ul></div>
-</header>
-<main id="main" tabindex="-1">
-{body}
-<nav class="next" aria-label="Next and previous page">{before}{after}</nav>
-</main>
-<script src="course.js"></script>
-</body>
-</html>
-"""
-
-
-def _short(name, written):
+def _short(name, bodies):
     """What a page is called in a list: its title up to the colon."""
-    return html.escape("Start" if name == "index.html" else written[name][0].partition(":")[0].strip())
+    return "Start" if name == "index.html" else bodies[name][0].partition(":")[0].strip()
 
 
 def main():
@@ -288,7 +259,10 @@ def main():
     parser.add_argument("folder", nargs="?", type=Path, default=pages.ROOT / "site")
     parser.add_argument("--live", nargs="*", help="chapters whose pictures move, such as 05_rope; all if not given")
     options = parser.parse_args()
-    build(options.folder, options.live)
+    try:
+        build(options.folder, options.live)
+    except (ValueError, FileExistsError) as error:
+        sys.exit(str(error))
     for page in sorted(options.folder.glob("*.html")):
         size = page.stat().st_size + sum(file.stat().st_size for file in (options.folder / page.stem).rglob("*.webp"))
         print(f"{page.name}: {size:,} bytes with its pictures")

@@ -88,13 +88,16 @@ def stored(notebook):
                     raise ValueError(f"cell {cell.id} shows a widget without a still picture")
                 output.data.pop(WIDGET, None)
                 alt = output.metadata.get("image/png", {}).get("alt")
-                output.metadata = nbformat.from_dict({"image/png": {"alt": alt}} if alt else {})
+                kept = {"image/png": {"alt": alt}} if alt else {}
+                if "posviz" in output.metadata:  # the view of a picture and its values, from which a page can redraw it
+                    kept["posviz"] = output.metadata["posviz"]
+                output.metadata = nbformat.from_dict(kept)
     nbformat.validate(notebook)
     return (nbformat.writes(notebook) + "\n").encode("utf-8")
 
 
 def _without_empty(outputs):
-    """The outputs without the empty frames that a progress bar leaves on a slow machine, and texts they parted joined."""
+    """The outputs without the empty frames of a progress bar on a slow machine; texts that they parted are joined."""
     kept = []
     for output in outputs:
         if output.output_type == "stream" and kept and kept[-1].get("name") == output.name:
@@ -140,6 +143,18 @@ def problems(path, solutions=True):
         found += [
             f"cell {number} ({cell.get('id')}): {problem}" for problem in _cell_problems(cell, following, solutions)
         ]
+    return found
+
+
+def not_run(path):
+    """What keeps the notebook at `path` from being shown as it is stored: a list of sentences, empty if it was run."""
+    cells = [
+        cell for cell in json.loads(Path(path).read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"
+    ]
+    waiting = sum(cell["execution_count"] is None for cell in cells)
+    found = [f"{waiting} of its {len(cells)} code cells were not run"] if waiting else []
+    if not waiting and cells and not any(cell["outputs"] for cell in cells):
+        found.append("none of its outputs is stored")
     return found
 
 

@@ -1,8 +1,8 @@
 """Chapters as HTML without a kernel and without any other host: what the handouts and the slides have in common.
 
-Formulas become MathML when a page is built, so a page carries no formula script; the one mathematical font comes from
-the package ziamath and is cut down to the signs in use. Headings get the ids that JupyterLab gives them, so that links
-inside a chapter work in both.
+What surrounds a chapter stands in the templates of web/. Formulas become MathML when a page is built, so a page has no
+formula script; the one mathematical font comes from the package ziamath and is cut down to the signs in use. Headings
+get the ids that JupyterLab gives them, so that links inside a chapter work in both.
 """
 
 import base64
@@ -12,21 +12,36 @@ import io
 import json
 import re
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bs4 import BeautifulSoup
 from fontTools import subset
 from fontTools.ttLib import TTFont
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from latex2mathml.converter import convert
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+import notebooks
+
 ROOT = Path(__file__).resolve().parent.parent
 WEB = Path(__file__).resolve().parent / "web"
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+TEMPLATES = Environment(
+    loader=FileSystemLoader(WEB), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
+TEMPLATES.policies["json.dumps_kwargs"] = {"ensure_ascii": False}
+
+
+@dataclass
+class Output:
+    """One output of a cell, ready for a page."""
+
+    html: str  # a picture as an image of the page itself
+    picture: dict = field(default_factory=dict)  # of a picture of posviz: its view's name and its controls' values
 
 
 @dataclass
@@ -39,7 +54,28 @@ class Cell:
     tags: list
     source: str
     html: str  # of the text, or of the code without its outputs
-    outputs: list  # HTML of each output, or (PNG in base64, alternative text) of a picture
+    outputs: list  # of Output
+
+
+def chosen(names=None):
+    """{stem: path} of the chapters, or of the named ones.
+
+    Raises ValueError for a name that is no chapter's, and for a chapter that was not run: its page would show nothing.
+    """
+    paths = {path.stem: path for path in CHAPTERS}
+    if unknown := [name for name in names or () if name not in paths]:
+        raise ValueError(f"there is no chapter {', '.join(unknown)}; there are {', '.join(paths)}")
+    paths = {name: path for name, path in paths.items() if names is None or name in names}
+    if found := [f"{path.name}: {problem}" for path in paths.values() for problem in notebooks.not_run(path)]:
+        raise ValueError(
+            "\n".join([*found, "Run these chapters and save them, or use `make notebooks`, then try again."])
+        )
+    return paths
+
+
+def rendered(template, **values):
+    """The text of a template of web/ with these values; all are escaped but those that the template calls safe."""
+    return TEMPLATES.get_template(template).render(values)
 
 
 def chapter(path):
@@ -119,26 +155,26 @@ def coloured(source):
 def _output(output):
     data = output.get("data", {})
     if "image/png" in data:
-        return "".join(data["image/png"]).replace("\n", ""), output["metadata"]["image/png"]["alt"]
+        alt = output["metadata"].get("image/png", {}).get("alt")
+        if not alt:
+            raise ValueError("a picture without alternative text among the outputs")
+        return Output(_image("".join(data["image/png"]).replace("\n", ""), alt), output["metadata"].get("posviz", {}))
     for kind, wrap in (("text/html", str), ("text/markdown", markdown), ("text/latex", _latex)):
         if kind in data:
-            return wrap("".join(data[kind]))
+            return Output(wrap("".join(data[kind])))
     text = "".join(output.get("text", "") or data["text/plain"])
-    return f'<pre class="output">{html.escape(text.rstrip())}</pre>\n'
+    return Output(f'<pre class="output">{html.escape(text.rstrip())}</pre>\n')
 
 
 def _latex(text):
     return f'<div class="formula scrolls">{math(text.strip("$"), "block")}</div>'
 
 
-def still(picture):
-    """A stored picture as an image of the page itself."""
-    data, alt = picture
-    width, height = struct.unpack(">II", base64.b64decode(data[:64])[16:24])
-    return (
-        f'<img src="data:image/png;base64,{data}" width="{width}" height="{height}" '
-        f'alt="{html.escape(alt, quote=True)}">'
-    )
+def _image(png, alt):
+    """A picture, PNG in base64, as an image of the page itself, in its own size."""
+    width, height = struct.unpack(">II", base64.b64decode(png[:64])[16:24])
+    alt = html.escape(alt, quote=True)
+    return f'<img src="data:image/png;base64,{png}" width="{width}" height="{height}" alt="{alt}">'
 
 
 def shipped(package, path):
@@ -161,7 +197,7 @@ def math_font(pages):
     options.flavor = "woff"
     options.layout_features = []
     options.name_IDs = [0, 1, 2, 13, 14]  # the licence stays in the font
-    font = TTFont(shipped("ziamath", "fonts/STIXTwoMath-Regular.ttf"))
+    font = TTFont(shipped("ziamath", "fonts/STIXTwoMath-Regular.ttf"), recalcTimestamp=False)  # twice the same bytes
     cut = subset.Subsetter(options)
     cut.populate(unicodes=map(ord, signs))
     cut.subset(font)

@@ -8,12 +8,14 @@ not fit on 1280 × 720 is shared out over sub-slides when the deck opens, where 
 """
 
 import argparse
-import html
 import shutil
+import sys
 from pathlib import Path
 
-import pages
 from bs4 import BeautifulSoup
+
+import folders
+import pages
 
 REVEAL = "_static/revealjs"  # in the package sphinx-revealjs, which ships reveal.js whole
 FILES = {
@@ -25,22 +27,26 @@ FILES = {
 
 
 def build(folder, chapters=None):
-    """Write the decks into `folder`, which is emptied before; `chapters` names some of them (all)."""
-    folder = Path(folder)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    decks = {path.stem: pages.chapter(path) for path in pages.CHAPTERS if chapters is None or path.stem in chapters}
-    written = [_deck(title, cells) for title, cells in decks.values()]
-    for name, text in zip(decks, written):
+    """Write the decks into `folder`, which earlier decks are emptied from; `chapters` names some of them (all).
+
+    Raises ValueError for a chapter that is not there or was not run, FileExistsError for a folder with other files.
+    """
+    paths = pages.chosen(chapters)
+    folder = folders.emptied(folder, "tools/slides.py")
+    read = {name: pages.chapter(path) for name, path in paths.items()}
+    decks = {
+        name: pages.rendered("deck.html", title=title, stacks=slides(cells)) for name, (title, cells) in read.items()
+    }
+    for name, text in decks.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    items = "".join(f'<li><a href="{name}.html">{html.escape(title)}</a></li>' for name, (title, _) in decks.items())
-    (folder / "index.html").write_text(_index(items), encoding="utf-8")
+    index = pages.rendered("decks.html", title="Slides", decks=[(name, title) for name, (title, _) in read.items()])
+    (folder / "index.html").write_text(index, encoding="utf-8")
     for source, name in FILES.items():
         shutil.copyfile(pages.shipped("sphinx_revealjs", f"{REVEAL}/{source}"), folder / name)
     style = "".join((pages.WEB / name).read_text(encoding="utf-8") for name in ("text.css", "slides.css"))
     (folder / "slides.css").write_text(style, encoding="utf-8")
     shutil.copyfile(pages.WEB / "slides.js", folder / "slides.js")
-    (folder / "math.woff").write_bytes(pages.math_font(written))
+    (folder / "math.woff").write_bytes(pages.math_font(decks.values()))
 
 
 def slides(cells):
@@ -60,7 +66,7 @@ def slides(cells):
             stacks[-1].append(([], []))
         parts, notes = stacks[-1][-1]
         shown, answers = _questions(cell.html)
-        shown += "".join(pages.still(output) if isinstance(output, tuple) else output for output in cell.outputs)
+        shown += "".join(output.html for output in cell.outputs)
         parts.append((shown, cell.slide == "fragment"))
         notes += answers
     return stacks
@@ -87,51 +93,15 @@ def _unfolded(text):
     return str(page)
 
 
-def _deck(title, cells):
-    sections = []
-    for stack in slides(cells):
-        inner = ""
-        for parts, notes in stack:
-            body = "".join(f'<div class="part{" step" if step else ""}">{part}</div>' for part, step in parts)
-            inner += f'<section>{body}<aside class="notes">{"".join(notes)}</aside></section>\n'
-        sections.append(f"<section>\n{inner}</section>\n")
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{html.escape(title)}</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="reveal.css">
-<link rel="stylesheet" href="slides.css">
-</head>
-<body>
-<div class="reveal"><div class="slides">
-{"".join(sections)}</div></div>
-<script src="reveal.js"></script>
-<script src="notes.js"></script>
-<script src="slides.js"></script>
-</body>
-</html>
-"""
-
-
-def _index(items):
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><title>Slides</title><link rel="icon" href="data:,"></head>
-<body style="font: 20px/1.6 system-ui, sans-serif; margin: 2em"><main><h1>Slides</h1><ul>{items}</ul>
-<p>Arrow keys or space to move, S for the speaker's view, O for an overview, F for full screen.</p></main></body>
-</html>
-"""
-
-
 def main():
     parser = argparse.ArgumentParser(description="Write one reveal.js deck a chapter.")
     parser.add_argument("folder", nargs="?", type=Path, default=pages.ROOT / "slides")
     parser.add_argument("--chapters", nargs="*", help="such as 05_rope; all if not given")
     options = parser.parse_args()
-    build(options.folder, options.chapters)
+    try:
+        build(options.folder, options.chapters)
+    except (ValueError, FileExistsError) as error:
+        sys.exit(str(error))
     for deck in sorted(options.folder.glob("[0-9]*.html")):
         print(f"{deck.name}: {deck.stat().st_size:,} bytes")
 

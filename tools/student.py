@@ -12,6 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import folders
 import notebooks
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,10 +31,12 @@ LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.egg-info", ".ipynb_checkpoin
 
 
 def build(folder):
-    """Write the copy into `folder`, which is emptied before; the notebooks written."""
-    folder = Path(folder)
-    shutil.rmtree(folder, ignore_errors=True)
-    (folder / "notebooks").mkdir(parents=True)
+    """Write the copy into `folder`, which an earlier copy is emptied from; the notebooks written.
+
+    Raises FileExistsError for a folder with other files.
+    """
+    folder = folders.emptied(folder, "tools/student.py")
+    (folder / "notebooks").mkdir()
     for name in KEPT:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=LEFT_OUT)
@@ -57,11 +60,11 @@ def main():
     parser = argparse.ArgumentParser(description="Write a copy of the course without solutions.")
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "student")
     options = parser.parse_args()
-    found = [
-        f"{path.name}: {problem}"
-        for path in build(options.folder)
-        for problem in notebooks.problems(path, solutions=False)
-    ]
+    try:
+        written = build(options.folder)
+    except FileExistsError as error:
+        sys.exit(str(error))
+    found = [f"{path.name}: {problem}" for path in written for problem in notebooks.problems(path, solutions=False)]
     for problem in found:
         print(problem, file=sys.stderr)
     if not found:
