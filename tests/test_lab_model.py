@@ -13,9 +13,9 @@ import posviz
 from posviz import lab
 from posviz.lab import changes, data, encodings, training
 from posviz.lab.model import Attention, LanguageModel
-from posviz.lab.storage import blank
 
-SHAPE = dict(width=16, heads=2, layers=2, length=20)
+SHAPE = {"width": 16, "heads": 2, "layers": 2, "length": 20}
+SMALL = {task: dataclasses.replace(recipe, **SHAPE) for task, recipe in training.RECIPES.items()}
 NAMES = list(encodings.ENCODINGS)
 
 
@@ -140,7 +140,7 @@ def test_sinusoidal_and_learned_add_their_table_to_the_embeddings():
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "learned"])
 def test_blocks_of_queries_give_what_one_block_gives(name, monkeypatch):
-    model = blank(name, "text", 1, SHAPE)
+    model = SMALL["text"].untrained(name, "text", 1)
     tokens = torch.randint(256, (2, 20), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         whole = model(tokens)
@@ -153,7 +153,7 @@ def test_blocks_of_queries_give_what_one_block_gives(name, monkeypatch):
 
 
 def test_every_encoding_starts_from_the_same_weights_and_reads_the_same_batches():
-    models = [blank(name, "text", 5, SHAPE) for name in NAMES]
+    models = [SMALL["text"].untrained(name, "text", 5) for name in NAMES]
     for model in models[1:]:
         assert torch.equal(model.layers[1].up.weight, models[0].layers[1].up.weight)
         assert torch.equal(model.embedding.weight, models[0].embedding.weight)
@@ -185,8 +185,8 @@ def test_one_causal_layer_without_encoding_cannot_tell_the_order_of_earlier_toke
 @pytest.mark.parametrize("task", ["text", "copy"])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_few_steps_lower_the_loss_reach_every_parameter_and_repeat(name, task):
-    recipe = dataclasses.replace(training.RECIPES[task], **SHAPE, batch=8, steps=12, warm_up=0.1)
-    runs = [training.Run(blank(name, task, 4, SHAPE), task, recipe, 4) for _ in range(2)]
+    recipe = dataclasses.replace(SMALL[task], batch=8, steps=12, warm_up=0.1)
+    runs = [training.Run(recipe.untrained(name, task, 4), task, recipe, 4) for _ in range(2)]
     for run in runs:
         for _ in range(recipe.steps):
             run.advance()
@@ -194,7 +194,7 @@ def test_a_few_steps_lower_the_loss_reach_every_parameter_and_repeat(name, task)
     assert first.losses == second.losses
     if task == "text":  # random symbols stay at ln 64 for the first few hundred steps
         assert sum(first.losses[-3:]) / 3 < first.losses[0] - 0.02
-    for parameter in first.named.values():
+    for parameter in first.model.parameters():
         assert parameter.grad is not None and parameter.grad.abs().sum() > 0
 
 
@@ -307,21 +307,26 @@ class Interrupts(Near):
         return super().bias(q, k, layer)
 
 
-def test_an_interrupt_returns_what_is_trained_and_train_goes_on_from_there(capsys):
-    model = lab.train(Interrupts(), steps=15, seed=3)
-    done = len(model.losses)
-    assert 0 < done < 15
-    assert f"Interrupted after {done} of 15 steps" in capsys.readouterr().out
-    again = lab.train(model)
-    assert len(again.losses) == 15
-    assert again.losses == lab.train(Near(), steps=15, seed=3).losses
+def test_an_interrupt_stops_the_training_at_once():
+    encoding = Interrupts()
+    with pytest.raises(KeyboardInterrupt):
+        lab.train(encoding, steps=15)
+    assert encoding.calls == 60
+
+
+def test_train_always_begins_with_fresh_weights():
+    model = lab.train("none", steps=1)
+    with pytest.raises(TypeError, match="an encoding has at least one of the methods"):
+        lab.train(model)
+    assert lab.train("none", steps=1).losses == model.losses
+    assert model.record["recipe"]["steps"] == 1 and model.record["seed"] == 1 and not model.training
 
 
 # ------------------------------------------------------------------ changes at inference
 
 
 def model_of(name):
-    return blank(name, "text", 1, training.RECIPES["text"].shape())
+    return training.RECIPES["text"].untrained(name, "text", 1)
 
 
 @pytest.mark.parametrize("change", [*changes.FREQUENCIES, "log_n"])

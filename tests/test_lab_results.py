@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from posviz import lab
-from posviz.lab import data, evaluate, progress, storage, training
+from posviz.lab import checkpoint, data, progress, training
 
 recorded = importlib.import_module("posviz.lab.results")  # `lab.results` is the function of that name
 NAMES = list(lab.ENCODINGS)
@@ -176,22 +176,11 @@ def test_results_name_the_text_they_were_measured_on():
     assert text["sha256"] == hashlib.sha256(data.evaluation_bytes()).hexdigest()
 
 
-def test_standard_error_is_that_of_the_paired_difference():
-    generator = np.random.default_rng(0)
-    first = generator.normal(2, 0.5, 32)
-    loss = np.stack([first, 1.5 * first])  # every text worse by the same share: no doubt about the ratio
-    ratio_, error = evaluate.ratios(loss)
-    assert ratio_[0] == pytest.approx(1.5) and error[0] == pytest.approx(0, abs=1e-12)
-    noise = generator.normal(0, 0.1, 32)
-    ratio_, error = evaluate.ratios(np.stack([np.full(32, 2.0), 2.0 + noise]))
-    assert error[0] == pytest.approx(noise.std(ddof=1) / np.sqrt(32) / 2)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_every_checkpoint_carries_a_complete_record(name):
     record = model_of(name).record
     assert record["seed"] == 1 and record["final_loss"] < 2.5 and record["training_text"]["sha256"]
-    assert record["command"] == f"python -m posviz.lab train --encoding {name} --task text --seed 1"
+    assert record["command"] == f"python experiments/train.py --encoding {name} --task text --seed 1"
     recipe = training.RECIPES["text"]
     assert record["recipe"] == dataclasses.asdict(recipe) | {"betas": list(recipe.betas)}
 
@@ -200,7 +189,7 @@ def test_training_again_from_the_recorded_command_follows_the_recorded_losses():
     record, recipe = model_of("alibi").record, training.RECIPES["text"]
     if record["training_text"] != data.describe_training_text():
         pytest.skip("another Python version: the training text is another one")
-    run = training.Run(storage.blank("alibi", "text", 1, recipe.shape(), recipe.base), "text", recipe, 1)
+    run = training.Run(recipe.untrained("alibi", "text", 1), "text", recipe, 1)
     for _ in range(40):
         run.advance()
     assert [np.mean(run.losses[:20]), np.mean(run.losses[20:])] == pytest.approx(record["losses"][:2], abs=0.02)
@@ -229,6 +218,10 @@ def test_the_evaluation_text_is_frozen_ascii_and_long_enough():
     text = data.evaluation_bytes()
     assert hashlib.sha256(text).hexdigest() == "18db7ddb147804bea522548e111d1288733bc996852c56eda62b33eeac65ce18"
     assert len(text) >= 64_000 and text.isascii()
+
+
+def test_a_search_of_the_code_does_not_hit_the_evaluation_text():
+    assert b"def " in data.evaluation_bytes() and b"def " not in data.EVALUATION.read_bytes()
 
 
 def test_the_evaluation_text_is_not_in_the_training_text():
@@ -409,6 +402,6 @@ def test_a_copy_model_reads_symbols_only():
 def test_the_environment_may_be_read_only(tmp_path):
     """Loading and measuring write nothing: a course in a shared folder."""
     script = "import posviz.lab as lab; lab.recall(lab.load('alibi', 'copy'), [16]); lab.results()"
-    before = sorted(os.listdir(storage.CHECKPOINTS))
+    before = sorted(os.listdir(checkpoint.CHECKPOINTS))
     subprocess.run([sys.executable, "-B", "-c", script], check=True, cwd=tmp_path)
-    assert sorted(os.listdir(storage.CHECKPOINTS)) == before and not os.listdir(tmp_path)
+    assert sorted(os.listdir(checkpoint.CHECKPOINTS)) == before and not os.listdir(tmp_path)

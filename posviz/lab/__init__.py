@@ -12,8 +12,8 @@ import importlib
 from posviz.lab.results import learned_table, minilm, results, smollm2
 
 _HOME = {
-    "load": "storage",
-    "CheckpointError": "storage",
+    "load": "checkpoint",
+    "CheckpointError": "checkpoint",
     "loss_by_context": "measure",
     "loss_by_position": "measure",
     "attention": "measure",

@@ -1,6 +1,7 @@
 """What the models read: source code of the standard library to learn from, a frozen text of our own to test on."""
 
 import functools
+import gzip
 import hashlib
 import platform
 import sysconfig
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-EVALUATION = Path(__file__).parent / "evaluation.txt"
+EVALUATION = Path(__file__).parent / "evaluation.txt.gz"  # compressed, so that a search of the code does not hit it
 CROPS = 32  # evaluation texts
 CONTEXT = 1024  # longest context of an evaluation text, bytes
 TAIL = 64  # the bytes that are scored, the same ones whatever the context
@@ -106,7 +107,7 @@ def copies(period, length, draw):
 @functools.cache
 def evaluation_bytes():
     """The frozen evaluation text: this project's own code and prose, never trained on."""
-    return EVALUATION.read_bytes().replace(b"\r\n", b"\n")  # git may have changed the line ends
+    return gzip.decompress(EVALUATION.read_bytes())
 
 
 def crops(context=CONTEXT, tail=TAIL, number=CROPS):

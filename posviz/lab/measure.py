@@ -1,5 +1,7 @@
 """Measurements on trained models, all on the same frozen texts. Each takes a model and a change (see changes.py)."""
 
+import contextlib
+
 import numpy as np
 import torch
 from torch.nn import functional
@@ -21,7 +23,7 @@ def loss_by_context(model, lengths, change=None):
     """
     lengths = [count(length, "length", least=data.TAIL) for length in lengths]
     result = np.empty((len(lengths), data.CROPS))
-    with _progress("loss by context", model, lengths) as step:
+    with _progress("loss by context", lengths) as step:
         for row, length in enumerate(lengths):
             for begin, tokens, encoding in _batches(model, length, change):
                 result[row, begin : begin + BATCH] = _losses(model, tokens, encoding, data.TAIL).mean(axis=1)
@@ -33,7 +35,7 @@ def loss_by_position(model, length, change=None):
     """Loss at every position of 32 texts of `length` bytes: float64 of shape (32, length), nats a byte."""
     length = count(length, "length", least=data.TAIL)
     result = np.empty((data.CROPS, length))
-    with _progress("loss by position", model, [length]) as step:
+    with _progress("loss by position", [length]) as step:
         for begin, tokens, encoding in _batches(model, length, change):
             result[begin : begin + BATCH] = _losses(model, tokens, encoding, length)
             step(length)
@@ -57,7 +59,7 @@ def attention(model, text=None, change=None):
     shape = model.shape
     result = np.zeros((shape["layers"], shape["heads"], n, n), dtype=np.float32)
 
-    def keep(layer, start, weights):
+    def keep(layer, start, weights):  # (1, heads, queries of a block, keys up to its end)
         result[layer, :, start : start + weights.shape[2], : weights.shape[3]] = weights[0].numpy()
 
     with torch.inference_mode():
@@ -71,22 +73,28 @@ def entropy_by_length(model, lengths, change=None, texts=8):
     Returns float64 of shape (lengths, layers, heads), the mean over 8 texts. ln n is the most n keys can give.
     """
     lengths = [count(length, "length", least=data.TAIL) for length in lengths]
-    shape = model.shape
-    result = np.zeros((len(lengths), shape["layers"], shape["heads"]))
+    result = np.zeros((len(lengths), model.shape["layers"], model.shape["heads"]))
+    with _progress("entropy by length", lengths, texts) as step:
+        for row, length in enumerate(lengths):
+            result[row] = _entropy(model, length, change, texts, step)
+    return result
 
-    def add(layer, start, weights):
+
+@torch.inference_mode()
+def _entropy(model, length, change, texts, step):
+    """Entropy at one length, (layers, heads)."""
+    result = np.zeros((model.shape["layers"], model.shape["heads"]))
+
+    def add(layer, start, weights):  # (texts, heads, queries of a block, keys up to its end)
         if start + weights.shape[2] == length:  # the block of the last queries
             w = weights[:, :, -data.TAIL :]
             entropy = -torch.xlogy(w, w).sum(dim=-1)  # a weight of 0 counts as 0
-            result[row, layer] += entropy.mean(dim=2).sum(dim=0).numpy() / texts
+            result[layer] += entropy.mean(dim=2).sum(dim=0).numpy() / texts
 
-    with _progress("entropy by length", model, lengths, texts) as step:
-        for row, length in enumerate(lengths):
-            for _, tokens, encoding in _batches(model, length, change, texts):
-                with torch.inference_mode():
-                    # The last block must hold all of the last 64 queries, so it begins where they do.
-                    model(tokens[:, :-1], encoding=encoding, last=data.TAIL, watch=add)
-                step(length)
+    for _, tokens, encoding in _batches(model, length, change, texts):
+        # The last block must hold all of the last 64 queries, so it begins where they do.
+        model(tokens[:, :-1], encoding=encoding, last=data.TAIL, watch=add)
+        step(length)
     return result
 
 
@@ -104,7 +112,7 @@ def recall(model, distances, change=None, texts=24):
     if distances and max(distances) > high:
         raise ValueError(f"distance must be at most {high} for this model; got {max(distances)}")
     result = np.zeros(len(distances))
-    with _progress("recall", model, distances, texts) as step, torch.inference_mode():
+    with _progress("recall", distances, texts) as step, torch.inference_mode():
         for row, distance in enumerate(distances):
             if copying:
                 draw = torch.Generator().manual_seed(distance)
@@ -145,19 +153,15 @@ def _check_tokens(model, tokens):
         raise ValueError(f"this model reads tokens 0 to {most}; got {int(tokens.min())} to {int(tokens.max())}")
 
 
-class _progress:
+@contextlib.contextmanager
+def _progress(title, lengths, texts=data.CROPS):
     """A Progress whose steps are weighted by the length of the text."""
+    done = 0
+    with Progress(title, sum(lengths) * -(-texts // BATCH)) as bar:
 
-    def __init__(self, title, model, lengths, texts=data.CROPS):
-        self.done, self.bar = 0, Progress(title, sum(lengths) * -(-texts // BATCH))
+        def step(length):
+            nonlocal done
+            done += length
+            bar.update(done)
 
-    def __enter__(self):
-        self.bar.__enter__()
-        return self.step
-
-    def step(self, size):
-        self.done += size
-        self.bar.update(self.done)
-
-    def __exit__(self, *exception):
-        self.bar.__exit__(*exception)
+        yield step

@@ -52,7 +52,7 @@ class Attention(nn.Module):
 
     def forward(self, x, encoding, layer, last=None, watch=None):
         batch, n, width = x.shape
-        q, k, v = self.qkv(x).view(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        q, k, v = self.qkv(x).view(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # (batch, heads, n, head_dim)
         q, k = encoding.rotate(q, k)
         # Queries go in blocks; under the causal mask a block needs only the keys up to its own end.
         begin = n - (last or n)
@@ -60,7 +60,7 @@ class Attention(nn.Module):
         for start in range(begin, n, BLOCK) if self.causal else [begin]:
             end = min(start + BLOCK, n) if self.causal else n
             seen_q, seen_k, seen_v = q[:, :, start:end], k[:, :, :end], v[:, :, :end]
-            weights = self.weights(seen_q, seen_k, encoding, layer)
+            weights = self.weights(seen_q, seen_k, encoding, layer)  # (batch, heads, end - start, end)
             if watch is not None:
                 watch(layer, start, weights)
             mixed.append(weights @ seen_v)

@@ -8,10 +8,9 @@ import time
 class Progress:
     """with Progress("training", steps) as bar: bar.update(step, "loss 2.1"). Silent during the first second."""
 
-    def __init__(self, title, total, quiet=1.0, keep=False):
-        self.title, self.total, self.quiet, self.keep = title, total, quiet, keep
+    def __init__(self, title, total, quiet=1.0):
+        self.title, self.total, self.quiet, self.keep = title, total, quiet, False
         self.begin = self.shown = time.monotonic()
-        self.first = None  # how many steps were done before this bar (a resumed training)
         self.handle, self.terminal = None, False
 
     def __enter__(self):
@@ -20,11 +19,10 @@ class Progress:
     def update(self, done, note="", losses=None):
         """Show that `done` of the steps are finished; at most two frames a second."""
         now = time.monotonic()
-        self.first = done - 1 if self.first is None else self.first
         if now - self.begin < self.quiet or (now - self.shown < 0.5 and done < self.total):
             return
         self.shown = now
-        left = (now - self.begin) / max(done - self.first, 1) * (self.total - done)
+        left = (now - self.begin) / done * (self.total - done)
         self._show(done, f"{self.title}: {done} of {self.total}{note and ', ' + note}, {left:.0f} s left", losses)
 
     def _show(self, done, text, losses):
@@ -46,7 +44,6 @@ class Progress:
         """The last frame, which stays: the whole loss curve."""
         if _in_notebook():
             self.keep = True
-            self.quiet = 0.0
             self._show(self.total, text, losses)
 
     def __exit__(self, *exception):

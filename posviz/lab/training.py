@@ -1,23 +1,16 @@
 """The recipe, and the loop that follows it: the same for every encoding, down to the batches."""
 
 import math
-import signal
-import threading
 import time
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
 
 import torch
 from torch.nn import functional
 
 from posviz._arguments import count
-from posviz.lab import data, storage
+from posviz.lab import data, encodings
 from posviz.lab.model import Adapter, LanguageModel
 from posviz.lab.progress import Progress
-
-
-class Finished(Exception):
-    """Asked to train what is trained already."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +31,13 @@ class Recipe:
     weight_decay: float = 0.1  # on the matrices of the model, not on norms and not on encodings
     clip: float = 1.0  # largest gradient norm
 
-    def shape(self):
-        """The part that the model is made from; base belongs to the encoding."""
-        return {key: getattr(self, key) for key in ("width", "layers", "heads", "length")}
+    def untrained(self, encoding, task, seed):
+        """The model before its first step, on the CPU. encoding: a name, or an object of a reader."""
+        shape = {key: getattr(self, key) for key in ("width", "layers", "heads", "length")}
+        with torch.device("cpu"):
+            if isinstance(encoding, str):
+                encoding = encodings.make(encoding, seed=seed, base=self.base, **shape)
+            return LanguageModel(encoding, vocabulary=data.TASKS[task].vocabulary, seed=seed, **shape)
 
 
 # What was measured before these numbers were chosen: seed 1, ratios at 2, 4 and 8 times the trained length, on a draft
@@ -69,13 +66,13 @@ class Run:
     """One training: model, optimizer, step number and the loss of every step so far."""
 
     def __init__(self, model, task, recipe, seed, device=None):
-        self.model, self.recipe, self.seed = model.train().requires_grad_(True), recipe, seed
+        self.model, self.recipe = model.train().requires_grad_(True), recipe
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self.model.to(self.device)
         self.batches = data.TASKS[task](recipe.length, recipe.batch, seed)
-        self.named = dict(self.model.named_parameters())
-        decayed = [p for name, p in self.named.items() if p.ndim == 2 and not name.startswith("encoding.")]
-        others = [p for p in self.named.values() if not any(p is d for d in decayed)]
+        named = dict(self.model.named_parameters())
+        decayed = [p for name, p in named.items() if p.ndim == 2 and not name.startswith("encoding.")]
+        others = [p for p in named.values() if not any(p is d for d in decayed)]
         self.optimizer = torch.optim.AdamW(
             [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}],
             lr=recipe.learning_rate,
@@ -93,9 +90,9 @@ class Run:
         """One training step."""
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate()
-        tokens, weight = self.batches(self.step)
+        tokens, weight = self.batches(self.step)  # (batch, length + 1), (batch, length)
         tokens = tokens.to(self.device)
-        logits = self.model(tokens[:, :-1])
+        logits = self.model(tokens[:, :-1])  # (batch, length, vocabulary)
         losses = functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="none")
         if weight is None:
             loss = losses.mean()
@@ -115,109 +112,49 @@ class Run:
 
     def final_loss(self):
         """Mean training loss of the last 50 steps, nats a token."""
-        last = self.losses[-50:]
-        return sum(last) / len(last)
-
-    def state(self):
-        """Everything needed to go on, as tensors and as notes."""
-        tensors = {f"model.{name}": value.detach().cpu().contiguous() for name, value in self.named.items()}
-        for name, parameter in self.named.items():
-            for key, value in self.optimizer.state[parameter].items():
-                tensors[f"{key}.{name}"] = value.detach().cpu().contiguous()
-        return tensors, {"step": self.step, "losses": self.losses, **self.identity()}
-
-    def identity(self):
-        return {"recipe": {**asdict(self.recipe), "betas": list(self.recipe.betas)}, "seed": self.seed}
-
-    def restore(self, tensors, notes):
-        """Go on from state(); False if that was another training."""
-        parts = ("model", "step", "exp_avg", "exp_avg_sq")
-        if any(notes.get(key) != value for key, value in self.identity().items()):
-            return False
-        if not {f"{part}.{name}" for part in parts for name in self.named} <= set(tensors):
-            return False
-        with torch.no_grad():
-            for name, parameter in self.named.items():
-                parameter.copy_(tensors[f"model.{name}"])
-                self.optimizer.state[parameter] = {
-                    "step": tensors[f"step.{name}"],
-                    **{key: tensors[f"{key}.{name}"].to(parameter.device) for key in ("exp_avg", "exp_avg_sq")},
-                }
-        self.step, self.losses = notes["step"], list(notes["losses"])
-        return True
-
-    def finished(self):
-        """The model, ready for the measurements."""
-        return self.model.to("cpu").eval().requires_grad_(False)
-
-
-class Interrupts:
-    """Turns Ctrl-C into a wish that is looked at between two steps, so that no step is left half done."""
-
-    def __enter__(self):
-        self.asked = False
-        self.main = threading.current_thread() is threading.main_thread()  # signals arrive there only
-        if self.main:
-            self.before = signal.signal(signal.SIGINT, self.ask)
-        return self
-
-    def ask(self, *_):
-        if self.asked:
-            raise KeyboardInterrupt  # the second one means: at once
-        self.asked = True
-
-    def __exit__(self, *exception):
-        if self.main:
-            signal.signal(signal.SIGINT, self.before)
+        return _mean(self.losses[-50:])
 
 
 def train(encoding, steps=400, seed=1, task="text"):
-    """Train a model with this encoding: a name, or an object of your own with embed, rotate and bias as you need them.
+    """Train a fresh model with this encoding: a name, or an object of your own with embed, rotate and bias as you need.
 
     Same data, same batches and same recipe as the shipped models; only the number of steps is yours. Shows progress
-    and the loss curve. Interrupt it whenever you like: what is trained so far is returned, and train(model) goes on
-    from there to the last step.
+    and the loss curve.
 
-    Returns a model that every function of the lab accepts; model.losses holds the loss of every step.
+    Returns a model that every function of the lab accepts; model.losses holds the loss of every step, model.record
+    what a checkpoint says of its training.
     Raises TypeError or ValueError for an encoding that does not fit, before any training.
     """
-    if isinstance(encoding, LanguageModel):
-        run = getattr(encoding, "run", None)
-        if run is None:
-            raise TypeError("this model was loaded, not trained here: its optimizer is not at hand to go on with")
-        run.model.train().requires_grad_(True).to(run.device)
-    else:
-        recipe = _with_steps(RECIPES[task], steps)
-        seed = count(seed, "seed", least=0)
-        if isinstance(encoding, str):
-            model = storage.blank(encoding, task, seed, recipe.shape(), recipe.base)
-        else:
-            model = LanguageModel(encoding, vocabulary=data.TASKS[task].vocabulary, seed=seed, **recipe.shape())
-        check(model)
-        # What a reader writes need not know about devices.
-        run = Run(model, task, recipe, seed, device=None if isinstance(encoding, str) else "cpu")
-    name = encoding if isinstance(encoding, str) else _name(run.model)
-    with Progress(f"training {name}", run.recipe.steps) as bar, Interrupts() as stop:
-        while run.step < run.recipe.steps and not stop.asked:
+    recipe, seed = replace(RECIPES[task], steps=count(steps, "steps")), count(seed, "seed", least=0)
+    ours = isinstance(encoding, str)
+    name, begin = encoding if ours else type(encoding).__name__, time.monotonic()
+    model = recipe.untrained(encoding, task, seed)
+    check(model)
+    run = Run(model, task, recipe, seed, device=None if ours else "cpu")  # a reader's code need not know about devices
+    with Progress(f"training {name}", recipe.steps) as bar:
+        while run.step < recipe.steps:
             run.advance()
             bar.update(run.step, f"loss {run.losses[-1]:.2f}", run.losses)
-        if run.losses:
-            bar.finish(f"{name}: {run.step} steps, loss {run.final_loss():.3f} nats a token", run.losses)
-    if stop.asked:
-        print(f"Interrupted after {run.step} of {run.recipe.steps} steps. The model is usable; train(model) goes on.")
-    model = run.finished()
-    model.run, model.losses = run, run.losses
-    model.record = {"encoding": name, "task": task, "seed": run.seed}
-    return model
+        bar.finish(f"{name}: {run.step} steps, loss {run.final_loss():.3f} nats a token", run.losses)
+    model.losses = run.losses
+    model.record = {
+        "encoding": name,
+        "task": task,
+        "seed": seed,
+        "recipe": {**asdict(recipe), "betas": list(recipe.betas)},
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "training_text": data.describe_training_text() if task == "text" else "random symbols, made from the seed",
+        "torch": torch.__version__,
+        "device": run.device,
+        "seconds": round(time.monotonic() - begin, 1),
+        "final_loss": round(run.final_loss(), 6),
+        "losses": [round(_mean(run.losses[i : i + 20]), 4) for i in range(0, run.step, 20)],
+    }
+    return model.to("cpu").eval().requires_grad_(False)
 
 
-def _with_steps(recipe, steps):
-    return Recipe(**{**asdict(recipe), "steps": count(steps, "steps")})
-
-
-def _name(model):
-    encoding = model.encoding.given if isinstance(model.encoding, Adapter) else model.encoding
-    return type(encoding).__name__
+def _mean(losses):
+    return sum(losses) / len(losses)
 
 
 @torch.no_grad()
@@ -238,61 +175,3 @@ def check(model):
             "the encoding looks at the future: changing later tokens changes an earlier prediction. "
             "A position's vectors may depend on that position and earlier ones only"
         )
-
-
-# ------------------------------------------------------------------ from the command line
-
-
-def train_to_file(encoding, task, seed, folder, command, force=False, steps=None, every=10.0):
-    """Train one model and write it, saving the state every so many seconds; returns its record.
-
-    Goes on where an interrupted training stopped. Raises Finished for a finished one unless `force`.
-    """
-    recipe = RECIPES[task] if steps is None else _with_steps(RECIPES[task], steps)
-    folder = Path(folder)
-    path = folder / storage.file_name(encoding, task)
-    if not force:
-        try:
-            storage.load(encoding, task, folder)
-        except storage.CheckpointError:
-            pass
-        else:
-            raise Finished(f"{path.name} is trained already; --force trains it again")
-    partial = path.with_suffix(".partial")
-    storage.write(partial.with_suffix(".probe"), b"posviz")  # a folder that cannot be written is found out now
-    partial.with_suffix(".probe").unlink()
-    run = Run(storage.blank(encoding, task, seed, recipe.shape(), recipe.base), task, recipe, seed)
-    saved = storage.load_state(partial)
-    resumed = bool(saved and run.restore(*saved))
-    begin = last = time.monotonic()
-    title = f"{path.name}, seed {seed}" + resumed * f", resumed at {run.step}"
-    with Progress(title, recipe.steps) as bar, Interrupts() as stop:
-        while run.step < recipe.steps and not stop.asked:
-            run.advance()
-            bar.update(run.step, f"loss {run.losses[-1]:.3f}")
-            if time.monotonic() - last > every:
-                storage.save_state(partial, *run.state())
-                last = time.monotonic()
-        if stop.asked:
-            if run.step:
-                storage.save_state(partial, *run.state())
-            raise KeyboardInterrupt
-    record = {
-        "encoding": encoding,
-        "task": task,
-        "seed": seed,
-        **run.identity(),
-        "parameters": sum(p.numel() for p in run.model.parameters()),
-        "training_text": data.describe_training_text() if task == "text" else "random symbols, made from the seed",
-        "torch": torch.__version__,
-        "device": run.device,
-        "seconds": round(time.monotonic() - begin, 1),
-        "final_loss": round(run.final_loss(), 6),
-        "losses": [
-            round(sum(run.losses[i : i + 20]) / len(run.losses[i : i + 20]), 4) for i in range(0, len(run.losses), 20)
-        ],
-        "command": command,
-    }
-    record = storage.save(run.finished(), record, folder)
-    partial.unlink(missing_ok=True)
-    return record

