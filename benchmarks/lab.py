@@ -15,9 +15,9 @@ import time
 import torch
 
 from posviz import lab
-from posviz.lab import storage
+from posviz.lab import checkpoint
+from posviz.lab.results import DISTANCES, LENGTHS
 
-LENGTHS = [128, 256, 512, 1024]
 STEPS = 40
 FUNCTIONS = {
     "loss_by_context": lambda model: lab.loss_by_context(model, LENGTHS),
@@ -39,9 +39,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--training", action="store_true")
     options = parser.parse_args()
-    print(
-        f"{torch.get_num_threads()} threads, torch {torch.__version__}; lengths {LENGTHS}; seconds (ratio to no encoding)"
-    )
+    print(f"{torch.get_num_threads()} threads, torch {torch.__version__}; lengths {LENGTHS}")
+    print("seconds (ratio to no encoding)")
+    measurements()
+    print(f"recall, RoPE, 8 distances: {seconds(lab.recall, lab.load('rope', 'copy'), DISTANCES):.2f} s")
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
+    if options.training:
+        trainings()
+
+
+def measurements():
+    """A line for each encoding: what each function takes."""
     print(f"{'':16}" + "".join(f"{name:>20}" for name in FUNCTIONS))
     plain = {}
     for name in ["none", *(name for name in lab.ENCODINGS if name != "none")]:
@@ -50,27 +58,26 @@ def main():
             try:
                 took = seconds(call, model)
             except IndexError:  # the learned table
-                cells.append(f"{'no row 128':>20}")
+                cells.append("no row 128")
                 continue
             plain.setdefault(function, took)
-            cells.append(f"{took:12.2f} ({took / plain[function]:4.1f})")
+            cells.append(f"{took:.2f} ({took / plain[function]:4.1f})")
         print(f"{name:16}" + "".join(f"{cell:>20}" for cell in cells), flush=True)
-    print(
-        f"recall, RoPE, 8 distances: {seconds(lab.recall, lab.load('rope', 'copy'), [16, 32, 48, 64, 96, 128, 192, 256]):.2f} s"
-    )
-    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
-    if options.training:
-        print(f"{'':16}{'400 steps, text':>20}{'whole training, min':>22}")
-        total = 0.0
-        for name in lab.ENCODINGS:
-            each = {
-                task: seconds(lambda name=name, task=task: lab.train(name, STEPS, task=task)) / STEPS
-                for task in ("text", "copy")
-            }
-            whole = sum(each[task] * storage.read_record(name, task)["recipe"]["steps"] for task in each) / 60
-            total += whole
-            print(f"{name:16}{400 * each['text']:18.0f} s{whole:22.1f}", flush=True)
-        print(f"all encodings, both tasks: {total:.0f} min")
+
+
+def trainings():
+    """A line for each encoding: what 400 steps and both whole trainings take."""
+    print(f"{'':16}{'400 steps, text':>20}{'whole training, min':>22}")
+    total = 0.0
+    for name in lab.ENCODINGS:
+        step = {
+            task: seconds(lambda name=name, task=task: lab.train(name, STEPS, task=task)) / STEPS
+            for task in lab.RECIPES
+        }
+        whole = sum(step[task] * checkpoint.read_record(name, task)["recipe"]["steps"] for task in step) / 60
+        total += whole
+        print(f"{name:16}{400 * step['text']:18.0f} s{whole:22.1f}", flush=True)
+    print(f"all encodings, both tasks: {total:.0f} min")
 
 
 if __name__ == "__main__":
