@@ -1,24 +1,30 @@
 """Exercise checks that answer at once: right, not answered yet, or a hint that names the likely mistake.
 
-A notebook calls `check("5.1", answer)`. The exercises of chapter 5 stand in `posviz/quiz/rope.py` as a list EXERCISES
-of `number`, `choice` and `function` objects.
+A notebook calls `check("5.1", answer)`; the exercises of a chapter are declared in `posviz/quiz/<stem>.py`.
 """
 
 import copy
 import importlib
-from dataclasses import dataclass, field
+import inspect
+import io
+from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
 from posviz.chapters import STEMS
 
+_nudged = set()  # ids of the exercises whose nudge this kernel has shown since they were last right
+
 
 @dataclass(frozen=True)
 class Result:
-    """What a check found: `right` is True, False, or None when there is no answer yet; `message` is what was printed."""
+    """What a check found: `right` is True, False, or None when there is no answer yet; `message` is what is printed."""
 
     right: bool | None
     message: str
+    known: bool = True  # False for a wrong answer that no hint knows
 
     def _ipython_display_(self):
         """Nothing more to show: the message has been printed."""
@@ -26,104 +32,104 @@ class Result:
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise: how to compare, the right answer, the message for it, and (wrong answer, hint) pairs."""
+    """One exercise. `read` makes {name: array} of an answer and refuses other kinds; `check` compares these arrays."""
 
     id: str
     expected: object
+    wrong: tuple  # of (wrong answer, hint)
     right: str
-    wrong: tuple
-    otherwise: object = field(repr=False)  # the hint for any other answer, as a function of it
-    compare: object = field(repr=False)
+    nudge: str
+    formula: str
+    within: float
+    read: object
 
-    def check(self, answer):
+    def check(self, answer, nudged=False):
+        """The Result for an answer; where no hint knows a wrong one, the nudge, or the formula once `nudged`."""
         if answer is ...:
             return Result(None, "not answered yet. Put your answer in place of the three dots and run the cell again.")
         try:
-            if self.compare(answer, self.expected):
+            given, expected = self.read(answer), self.read(self.expected)
+            off = self._off(given, expected)
+            if not off:
                 return Result(True, f"right. {self.right}")
             for mistake, hint in self.wrong:
-                if self.compare(answer, mistake):
+                if not self._off(given, self.read(mistake)):
                     return Result(False, f"not yet. {hint}")
-        except _Unusable as problem:
-            return Result(False, f"not yet. {problem}")
-        return Result(False, f"not yet. {self.otherwise(answer)}")
+            remark = self._remark(given, expected, off)
+        except _Refused as reason:
+            return Result(False, f"not yet. {reason}")
+        return Result(False, f"not yet. {remark}{self.formula if nudged else self.nudge}", known=False)
+
+    def _off(self, given, value):
+        """The names of the arrays in which two answers differ."""
+        return [name for name in given if given[name].shape != value[name].shape or self._far(name, given, value).any()]
+
+    def _far(self, name, given, value):
+        return ~np.isclose(given[name], value[name], rtol=1e-7, atol=self.within)
+
+    def _remark(self, given, expected, off):
+        """What can be said of an answer that no hint knows: its form, its digits, where it is right and where not."""
+        name, right = off[0], [name for name in given if name not in off]
+        got, want, but = given[name], expected[name], f"{right[0]} is right, but {name}" if right else name
+        if got.shape != want.shape:
+            raise _Refused(f"{but} is {_kind(got)} where {_kind(want)} is asked for.")
+        if not np.isfinite(got).all():
+            raise _Refused(f"{but} holds a value that is not a finite number.")
+        if self.within and any(np.allclose(got, want.round(digits), rtol=1e-9) for digits in (1, 2, 3)):
+            raise _Refused("Right so far, but rounded too far: give more digits.")
+        place = np.argwhere(self._far(name, given, expected))[0].tolist()
+        return f"{but} is off{f', first at {place}' if place else ''}. " if right or place else ""
 
 
-class _Unusable(Exception):
-    """The answer is not of a form that can be compared; the text says what form is."""
+class _Refused(Exception):
+    """The answer cannot be compared, or need not be any further; the text says why."""
 
 
-def number(id, expected, *, within, right, wrong, otherwise):
-    """An exercise answered by a number or an array of numbers: a list, a NumPy array or a tensor will do.
+def number(id, expected, *wrong, within=0, right, nudge, formula):
+    """An exercise answered by a number or an array of numbers; up to `within` apart counts as equal.
 
-    within     the absolute difference still counted as right
-    wrong      [(wrong answer, hint), ...]: the likely mistakes
-    otherwise  the hint for any other answer
-    """
-    shape = np.shape(expected)
-
-    def compare(answer, value):
-        given = _array(answer)
-        if given.size == 1 and np.size(value) == 1:
-            given, value = given.reshape(()), np.reshape(value, ())
-        return given.shape == np.shape(value) and bool((np.abs(given - np.asarray(value, float)) <= within).all())
-
-    def hint(answer):
-        given = _array(answer)
-        if given.size != np.size(expected):
-            return f"The answer has shape {given.shape}; what is asked for has shape {shape}."
-        return otherwise
-
-    return Exercise(id, expected, right, tuple(wrong), hint, compare)
-
-
-def choice(id, expected, *, options, right, wrong):
-    """An exercise answered by one of `options` (letters or words, upper or lower case).
-
-    wrong   {option: hint} for every option but the right one
-    """
-    known = {option.lower() for option in options}
-    if {expected.lower(), *map(str.lower, wrong)} != known:
-        raise ValueError(f"exercise {id}: every option but {expected!r} needs its hint; got {sorted(wrong)}")
-
-    def compare(answer, value):
-        if not isinstance(answer, str) or answer.strip().lower() not in known:
-            raise _Unusable(f"Answer with one of {', '.join(repr(option) for option in options)}; got {answer!r}.")
-        return answer.strip().lower() == value.lower()
-
-    return Exercise(id, expected, right, tuple(wrong.items()), str, compare)
-
-
-def function(id, expected, *, probes, right, wrong, otherwise, within=1e-9):
-    """An exercise answered by a function, compared with `expected` on every tuple of arguments in `probes`.
-
-    wrong   [(a function with a likely mistake, hint), ...]
+    `wrong` are (likely wrong answer, hint) pairs. What no hint knows gets `nudge`, the second time `formula`.
     """
 
-    def compare(answer, reference):
+    def read(answer):
+        return {"The answer": _array(answer, f"Answer with {_kind(expected)}").squeeze()}
+
+    return Exercise(id, expected, wrong, right, nudge, formula, within, read)
+
+
+def choice(id, expected, *, right, **wrong):
+    """An exercise answered by a letter; `wrong` holds a hint for each of the others: a="…", c="…"."""
+    letters = sorted({expected, *wrong})
+
+    def read(answer):
+        letter = str(answer).strip("[](),.'\" \n\t").lower()  # "B ", "b)" and ["b"] are b too
+        if letter not in letters:
+            raise _Refused(f'Answer with one letter in quotation marks, from "a" to "{letters[-1]}".')
+        return {"The answer": np.array(ord(letter))}
+
+    return Exercise(id, expected, tuple(wrong.items()), right, "", "", 0, read)
+
+
+def function(id, expected, *wrong, probes, right, nudge, formula):
+    """An exercise answered by a function, compared with `expected` on each tuple of arguments in `probes`."""
+    name = expected.__name__
+
+    def read(answer):
         if not callable(answer):
-            raise _Unusable(f"Answer with a function, without calling it; got {type(answer).__name__}.")
-        same = True
-        for arguments in probes:
-            try:
-                got = answer(*copy.deepcopy(arguments))
-            except Exception as error:
-                raise _Unusable(f"The function stops with {type(error).__name__}: {error}") from None
-            if got is None:
-                raise _Unusable("The function returns None: is a `return` missing?")
-            got, want = _array(got), _array(reference(*copy.deepcopy(arguments)))
-            if reference is expected and got.shape != want.shape:
-                raise _Unusable(f"The result has shape {got.shape} where {want.shape} is right.")
-            same = same and got.shape == want.shape and bool(np.allclose(got, want, rtol=within, atol=within))
-        return same
+            raise _Refused(f"Answer with the function itself, without calling it: `answer = {name}`.")
+        results = {}
+        for probe in probes:
+            call = f"`{name}({', '.join(map(_shown, probe))})`"
+            results[call] = _run(answer, probe, f"{next(iter(results))} runs, but {call}" if results else call)
+        return results
 
-    return Exercise(id, expected, right, tuple(wrong), lambda answer: otherwise, compare)
+    return Exercise(id, expected, wrong, right, nudge, formula, 1e-9, read)
 
 
 def exercises(chapter):
     """The exercises of a chapter (0 to 7), by id."""
     module = importlib.import_module(f"posviz.quiz.{STEMS[int(chapter)]}")
-    return {exercise.id: exercise for exercise in module.EXERCISES}
+    return {value.id: value for value in vars(module).values() if isinstance(value, Exercise)}
 
 
 def check(id, answer):
@@ -135,22 +141,59 @@ def check(id, answer):
         exercise = exercises(id.partition(".")[0])[id]
     except (KeyError, ValueError, IndexError, AttributeError):
         raise ValueError(f"there is no exercise {id!r}; write it as chapter.number, such as '5.1'") from None
-    result = exercise.check(answer)
+    result = exercise.check(answer, nudged=id in _nudged)
+    if not result.known:
+        _nudged.add(id)
+    elif result.right:
+        _nudged.discard(id)
+    if answer is ... and callable(exercise.expected):
+        name = exercise.expected.__name__
+        with suppress(KeyError, _Refused):  # the caller has not written it
+            exercise.read(inspect.currentframe().f_back.f_globals[name])
+            result = Result(None, f"not answered yet. `{name}` is written: put `answer = {name}` in place of the dots.")
     print(f"Exercise {id}: {result.message}")
     return result
 
 
-def _array(answer):
-    """`answer` as a float array; what is not made of finite numbers is refused in words."""
-    if hasattr(answer, "detach"):
-        answer = answer.detach().cpu().numpy()
+def _run(function, probe, call):
+    """What the function returns for a copy of `probe`, as an array."""
+    arguments, printed = copy.deepcopy(probe), io.StringIO()
     try:
-        array = np.asarray(answer)
-    except ValueError:
-        raise _Unusable("The rows of the answer have different lengths.") from None
-    if array.dtype.kind not in ("iuf" if array.ndim == 0 else "biuf"):  # an array of True and False is one of 1 and 0
-        raise _Unusable(f"Answer with a number or an array of numbers; got {type(answer).__name__} {answer!r}.")
-    array = array.astype(float)
-    if not np.isfinite(array).all():
-        raise _Unusable("The answer contains a value that is not a finite number.")
-    return array
+        with redirect_stdout(printed):
+            result = function(*arguments)
+    except Exception as error:
+        raise _Refused(f"{call} stops with {type(error).__name__}: {error}") from None
+    print(end=printed.getvalue())
+    if result is ...:
+        raise _Refused(f"{call} still returns the three dots: put the result in their place.")
+    if result is None:
+        raise _Refused(f"{call} {'prints, and ' * bool(printed.getvalue())}returns None: end its body with `return`.")
+    if not all(map(np.array_equal, arguments, probe)):
+        raise _Refused(f"{call} changes what it was given: let the function work on a copy.")
+    return _array(result, f"{call} must return numbers", truth=True)
+
+
+def _array(answer, asked, truth=False):
+    """A number, an array, a tensor or lists of these as floats; with `truth`, or in a list, True is 1 and False 0."""
+    answer = answer.tolist() if hasattr(answer, "tolist") else answer
+    if isinstance(answer, list | tuple | range):
+        parts = [_array(part, asked, truth=True) for part in answer]
+        if len({part.shape for part in parts}) > 1:
+            raise _Refused(f"{asked}; got rows of different lengths.")
+        return np.array(parts, float)
+    if not isinstance(answer, Real) or isinstance(answer, bool) and not truth:
+        raise _Refused(f"{asked}; got {type(answer).__name__}.")
+    return np.array(answer, float)
+
+
+def _shown(argument):
+    """An argument as a sentence names it."""
+    if isinstance(argument, np.ndarray):
+        return f"array({argument.tolist()})" if argument.size <= 10 else f"array of shape {argument.shape}"
+    return getattr(argument, "__name__", repr(argument))
+
+
+def _kind(array):
+    """What an array is in words, by its shape."""
+    sizes = " × ".join(map(str, np.shape(array)))
+    return ("one number", f"a list of {sizes} numbers", f"a table of {sizes} numbers")[min(np.ndim(array), 2)]

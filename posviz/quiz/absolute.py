@@ -1,116 +1,86 @@
-"""The exercises of chapter 3: rows, values, padded texts, the score, the base."""
+"""Exercises of chapter 3: rows, values, padded texts, the score, the base."""
 
 import numpy as np
 
+from posviz import sinusoidal
 from posviz.quiz import choice, function, number
+
+NEW_ROWS = number(
+    "3.1",
+    (2048 - 512) * 768,
+    (2048 * 768, "That is the whole new table. The first 512 rows are copied and are trained already."),
+    (512 * 768, "That is the table BERT already has. Count the rows that are new."),
+    (2048 - 512, "That is the number of new rows. Each of them has many numbers."),
+    right="1,536 rows of 768 numbers have never been trained; the first 512 rows stay as they are.",
+    nudge="Which rows of the longer table has BERT never used?",
+    formula="New rows times the width of a row.",
+)
+
+_ROW = sinusoidal([3], 4)[0]
+
+
+def _waves(*angles):
+    """The sine and the cosine of each angle."""
+    return [wave(angle) for angle in angles for wave in (np.sin, np.cos)]
+
+
+ROW_BY_HAND = number(
+    "3.2",
+    _ROW,
+    (_ROW[[0, 2, 1, 3]], "That is the concatenated layout. Here sine and cosine of a pair stand side by side."),
+    (_ROW[[1, 0, 3, 2]], "Sine and cosine are exchanged: the sine stands at the even component."),
+    (_waves(3, 0.0003), "The 2 of the exponent 2i/d has been counted twice: i is 1 for the second pair."),
+    ([*_waves(3)[:1], np.cos(0.3), np.sin(0.03), np.cos(0.003)], "A sine and its cosine share one frequency."),
+    (_waves(*np.deg2rad([3, 0.03])), "Those are the waves of angles in degrees. Here they are in radians."),
+    (_waves(1, 0.01), "That is the row of position 1."),
+    within=1e-4,
+    right="Pair 0 has turned by 3 rad, pair 1 by 0.03 rad.",
+    nudge="By which angle has each of the two pairs turned at position 3?",
+    formula="sin, cos, sin, cos of the angles 3·ω_0 and 3·ω_1, with ω_0 = 1 and ω_1 = 10000^(−2/4).",
+)
 
 
 def positions(mask):
+    """0, 1, 2 … for the real tokens of each row, 0 for the padding in front."""
     return np.maximum(np.cumsum(mask, axis=-1) - 1, 0)
 
 
-def _places(mask):
-    return np.broadcast_to(np.arange(np.shape(mask)[-1]), np.shape(mask))
+PADDED_TEXTS = function(
+    "3.3",
+    positions,
+    (lambda mask: np.indices(mask.shape)[-1], "The padding was counted too. The first real token stands at 0."),
+    (lambda mask: np.cumsum(mask, -1), "Close, but the first real token gets position 1. Positions start at 0."),
+    (lambda mask: np.cumsum(mask, -1) - 1, "The padding gets −1: NumPy would quietly take the last row of the table."),
+    (lambda mask: (np.cumsum(mask) - 1).clip(0).reshape(mask.shape), "The count runs on into the next text."),
+    probes=[(np.array([0, 0, 1, 1, 1]),), (np.array([[1, 1, 1, 1], [0, 0, 0, 1]]),)],
+    right="The first real token stands at 0, however much padding is in front of it.",
+    nudge="How many real tokens stand in front of each token?",
+    formula="The running sum of the mask counts the real tokens so far; take 1 off, and let the padding end at 0.",
+)
 
-
-def _from_one(mask):
-    return np.cumsum(mask, axis=-1)
-
-
-def _negative_padding(mask):
-    return np.cumsum(mask, axis=-1) - 1
+FAR_KEY = choice(
+    "3.4",
+    "c",
+    right="Only p·p has a law. Random matrices between the two vectors destroy it; training may build another.",
+    a="That holds for p_m · p_n alone. Here a random matrix stands between them: look at 'projected'.",
+    b="Slow pairs change little, but that is not what decides. Look at several draws of 'projected'.",
+)
 
 
 def smallest_base(dim, length):
+    """The base at which the slowest wave is `length` tokens long."""
     return (length / (2 * np.pi)) ** (dim / (dim - 2))
 
 
-def _without_two_pi(dim, length):
-    return float(length) ** (dim / (dim - 2))
-
-
-def _exponent_one(dim, length):
-    return length / (2 * np.pi)
-
-
-SIN, COS = np.sin(3), np.cos(3)
-
-EXERCISES = [
-    number(
-        "3.1",
-        (2048 - 512) * 768,
-        within=0,
-        right="1,536 rows of 768 numbers have never been trained; the first 512 rows stay as they are.",
-        wrong=[
-            (2048 * 768, "That is the whole new table. The first 512 rows are copied and are trained already."),
-            (512 * 768, "That is the table BERT already has. Count the rows that are new."),
-            (2048 - 512, "That is the number of new rows. Each row has 768 numbers."),
-        ],
-        otherwise="New rows times the width of a row.",
-    ),
-    number(
-        "3.2",
-        [SIN, COS, np.sin(0.03), np.cos(0.03)],
-        within=1e-4,
-        right="Pair 0 has turned by 3 rad, pair 1 by 0.03 rad.",
-        wrong=[
-            (
-                [SIN, np.sin(0.03), COS, np.cos(0.03)],
-                "Those are the right numbers in the concatenated layout. Here sine and cosine of a pair stand side by side.",
-            ),
-            (
-                [COS, SIN, np.cos(0.03), np.sin(0.03)],
-                "Sine and cosine are exchanged: the sine stands at the even component.",
-            ),
-            (
-                [SIN, COS, np.sin(0.0003), np.cos(0.0003)],
-                "The exponent is 2i/d with i = 1 for the second pair, so 2/4. Here the 2 has been counted twice.",
-            ),
-            (
-                [SIN, np.cos(0.3), np.sin(0.03), np.cos(0.003)],
-                "Each component got its own frequency. The sine and the cosine of a pair share one.",
-            ),
-            (
-                [np.sin(np.deg2rad(3)), np.cos(np.deg2rad(3)), np.sin(np.deg2rad(0.03)), np.cos(np.deg2rad(0.03))],
-                "The angles are in radians. These values are of 3 degrees.",
-            ),
-        ],
-        otherwise="The angles are 3·ω_0 and 3·ω_1, with ω_0 = 1 and ω_1 = 10000^(-2/4). Four numbers: sin, cos, sin, cos.",
-    ),
-    function(
-        "3.3",
-        positions,
-        probes=[([0, 0, 1, 1, 1],), (np.array([[1, 1, 1, 1], [0, 0, 0, 1]]),)],
-        right="The first real token stands at 0, however much padding is in front of it.",
-        wrong=[
-            (_places, "You counted the padding too: each text is moved to rows that it did not have in training."),
-            (_from_one, "Close, but the first real token gets position 1. Positions start at 0."),
-            (
-                _negative_padding,
-                "The padding gets -1. NumPy would quietly take the last row of the table, PyTorch would stop.",
-            ),
-        ],
-        otherwise="The running sum of the mask counts the real tokens so far. The padding must end up at 0.",
-    ),
-    choice(
-        "3.4",
-        "c",
-        options=["a", "b", "c"],
-        right="Only p·p has a law. Random matrices between the two vectors destroy it; training may build another.",
-        wrong={
-            "a": "That holds for the positions alone, p_m · p_n. Here a random matrix stands between them: look at 'projected'.",
-            "b": "Slow pairs change little, but that is not what decides. Look at several draws of 'projected'.",
-        },
-    ),
-    function(
-        "3.5",
-        smallest_base,
-        probes=[(128, 512), (4, 100), (64, 8192)],
-        right="At width 128 and 512 tokens that is a base of 87: the 10,000 of the paper is far on the safe side.",
-        wrong=[
-            (_without_two_pi, "The slowest wavelength is 2π·base^((dim-2)/dim). The 2π is missing."),
-            (_exponent_one, "The last pair is i = dim/2 - 1, so its exponent is (dim-2)/dim, not 1."),
-        ],
-        otherwise="Set 2π·base^((dim-2)/dim) equal to length and solve for base.",
-    ),
-]
+SMALLEST_BASE = function(
+    "3.5",
+    smallest_base,
+    (lambda dim, length: length ** (dim / (dim - 2)), "A wave of frequency ω is 2π/ω long. The 2π is missing."),
+    (lambda dim, length: length / (2 * np.pi), "The exponent of the last pair is not 1: i runs to dim/2 − 1 only."),
+    (lambda dim, length: (length / 2 / np.pi) ** ((dim - 2) / dim), "The exponent is upside down: solve for base."),
+    (lambda dim, length: (length / 2 / np.pi) ** (dim / 2), "That sets the length of wave 1, not of the slowest."),
+    probes=[(128, 512), (4, 100), (64, 8192)],
+    right="At width 128 and 512 tokens that is a base of 87: the 10,000 of the paper is far on the safe side.",
+    nudge="Which pair is the slowest, and how long is its wave for a given base?",
+    formula="Set 2π·base^((dim−2)/dim) equal to length and solve for base.",
+)

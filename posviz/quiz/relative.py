@@ -1,52 +1,85 @@
-"""The exercises of chapter 4 (relative encodings): right answers from the formulas, wrong ones from likely mistakes."""
+"""Exercises of chapter 4: the four terms, T5's buckets, DeBERTa's rows, the shift, Transformer-XL's score."""
+
+from functools import partial
 
 import numpy as np
 
 from posviz import deberta_index, relative_shift, t5_bucket
 from posviz.quiz import choice, function, number
 
-_DISTANCE, _SPAN = 4 - np.arange(8), 3  # exercise 4.3: query 4, keys 0 … 7
+WHAT_STAYS = choice(
+    "4.1",
+    "a",
+    right="Only term 1 has no position in it.",
+    b="p · p alone depends on the distance only. In term 4 two matrices stand between: section 1 shows it change.",
+    c="That is what relative methods are made for. Here three terms change: see section 1.",
+    d="Term 1 holds words and weights, no position vector. What could change it?",
+)
+
+BUCKET_ON_PAPER = number(
+    "4.2",
+    int(t5_bucket(-40, bidirectional=False)),
+    (7, "The logarithmic buckets come after the exact ones."),
+    (24, "The fraction is cut off, not rounded up."),
+    (int(t5_bucket(-40)), "That is the bucket when the future is visible too: the past then has 16 in all."),
+    (40, "Only distances below 16 have a bucket of their own."),
+    (21, "The logarithm runs from 16 to 128, so it is divided by ln(128 ÷ 16), not by ln 16."),
+    right="16 + trunc(16 × ln 2.5 ÷ ln 8) = 16 + trunc(7.05) = 23.",
+    nudge="How many buckets are exact, and how far along the logarithm from 16 to 128 is 40?",
+    formula="16 + the whole part of 16 × ln(40 ÷ 16) ÷ ln(128 ÷ 16).",
+)
+
+_DISTANCE = 4 - np.arange(8)  # query 4, keys 0 … 7
+
+ROWS_OF_A_TABLE = number(
+    "4.3",
+    deberta_index(8, span=3)[4],
+    (np.clip(_DISTANCE + 3, 0, 6), "The table has 2k rows, counted from 0."),
+    (np.clip(3 - _DISTANCE, 0, 5), "That counts j − i. DeBERTa counts i − j: the past has large indices."),
+    (_DISTANCE + 3, "The index must stay within the rows of the table."),
+    (np.clip(_DISTANCE, -3, 2), "The first row of the table has the index 0, not −k."),
+    (_DISTANCE, "Those are the distances i − j. Which row of the table serves each of them?"),
+    right="i − j + 3, cut off at 0 and at 5: the last row serves every distance from 2 on.",
+    nudge="Which row serves distance 0, and what happens to distances beyond the ends of the table?",
+    formula="For j = 0 … 7: 4 − j + k, then nothing below 0 and nothing above 2k − 1.",
+)
 
 
-def _visible(by_distance):
+def by_key(by_distance, shift=relative_shift, hidden=0):
+    """Columns for distances keys − 1 … 0, moved to their keys; what lies in the future becomes `hidden`."""
     queries, keys = np.shape(by_distance)
-    return np.arange(keys) <= np.arange(queries)[:, None] + keys - queries
-
-
-def by_key(by_distance):
-    return np.where(_visible(by_distance), relative_shift(by_distance), 0)
-
-
-def _in_place(by_distance):
-    return np.where(_visible(by_distance), by_distance, 0)
+    return np.where(np.tri(queries, keys, keys - queries, dtype=bool), shift(by_distance), hidden)
 
 
 def _without_last_row(by_distance):
-    queries, keys = np.shape(by_distance)
-    padded = np.concatenate([np.zeros((queries, 1)), by_distance], axis=1).reshape(keys + 1, queries)
-    return np.where(_visible(by_distance), padded[:-1].reshape(queries, keys), 0)
+    queries, keys = by_distance.shape
+    return np.c_[np.zeros(queries), by_distance].reshape(keys + 1, queries)[:-1].reshape(queries, keys)
 
 
 def _without_memory(by_distance):
-    scores = np.asarray(by_distance)
-    queries, keys = scores.shape
-    return np.array([[scores[i, keys - 1 - i + j] if j <= i else 0 for j in range(keys)] for i in range(queries)])
+    return np.tril([np.roll(row, i + 1) for i, row in enumerate(by_distance)])
 
 
-def _scores(pair, sign=1):
-    """Scores as a function of (q, k, r, u, v), from one of (q_i, k_j, r_distance, u, v) for a visible pair."""
+SHIFT_WITH_MEMORY = function(
+    "4.4",
+    by_key,
+    (relative_shift, "Beside the visible part stand leftovers. Set them to 0."),
+    (partial(by_key, hidden=-np.inf), "−inf comes later, from a mask. Here keys in the future have 0."),
+    (partial(by_key, shift=np.asarray), "The future is hidden, but no row has moved. Which ones must?"),
+    (partial(by_key, shift=_without_last_row), "After the new reading drop the first row, not the last."),
+    (_without_memory, "With more keys than queries the last query lines up with the last key."),
+    probes=[(np.arange(1.0, 10).reshape(3, 3),), (np.arange(1.0, 11).reshape(2, 5) ** 2,)],
+    right="Every visible score is under its key, and nothing else is left.",
+    nudge="In row i, how far back from the query is key j, and in which column does that distance stand?",
+    formula="Entry (i, j) is by_distance[i, keys − 1 − distance], with distance = i + (keys − queries) − j.",
+)
 
-    def scores(q, k, r, u, v):
-        n = len(q)
-        return np.array(
-            [[pair(q[i], k[j], r[sign * (i - j)], u, v) if j <= i else 0.0 for j in range(n)] for i in range(n)]
-        )
 
-    return scores
-
-
-def _pair(q, k, r, u, v):
-    return (q + u) @ k + (q + v) @ r
+def raw_scores(q, k, r, u, v, sign=1, hidden=0):
+    """(q_i + u) · k_j + (q_i + v) · r_(i−j) for j ≤ i; what lies in the future becomes `hidden`."""
+    distance = sign * np.subtract.outer(np.arange(len(q)), np.arange(len(q)))
+    scores = (q + u) @ k.T + np.take_along_axis((q + v) @ r.T, distance % len(q), axis=1)
+    return np.where(distance * sign >= 0, scores, hidden)
 
 
 def _probe(n, d):
@@ -54,79 +87,17 @@ def _probe(n, d):
     return tuple(draw.normal(size=shape) for shape in ((n, d), (n, d), (n, d), d, d))
 
 
-EXERCISES = [
-    choice(
-        "4.1",
-        "a",
-        options=["a", "b", "c", "d"],
-        right="Only term 1 has no position in it.",
-        wrong={
-            "b": "p · p alone depends on the distance only. In term 4 W_q and W_k stand between the two, and section 1 "
-            "shows that term change.",
-            "c": "That is what relative methods are made for. With position vectors at the input, three terms change: "
-            "see section 1.",
-            "d": "Term 1 holds words and weights, no position vector. What could change it?",
-        },
-    ),
-    number(
-        "4.2",
-        int(t5_bucket(-40, bidirectional=False)),
-        within=0,
-        right="16 + trunc(16 × ln 2.5 ÷ ln 8) = 16 + trunc(7.05) = 23.",
-        wrong=[
-            (7, "The logarithmic buckets come after the 16 exact ones: add 16."),
-            (24, "The fraction is cut off, not rounded up."),
-            (int(t5_bucket(-40)), "That is the bucket when the future is visible too: the past then has 16 in all."),
-            (40, "Only distances below 16 have a bucket of their own."),
-            (21, "The logarithm runs from 16 to 128, so it is divided by ln(128 ÷ 16), not by ln 16."),
-        ],
-        otherwise="16 + the whole part of 16 × ln(40 ÷ 16) ÷ ln(128 ÷ 16).",
-    ),
-    number(
-        "4.3",
-        deberta_index(8, span=_SPAN)[4],
-        within=0,
-        right="i − j + 3, cut off at 0 and at 5: the last row serves every distance from 2 on.",
-        wrong=[
-            (np.clip(_DISTANCE + _SPAN, 0, 2 * _SPAN), "The table has 2k = 6 rows, so the last index is 5."),
-            (np.clip(_SPAN - _DISTANCE, 0, 5), "That counts j − i. DeBERTa counts i − j: the past has large indices."),
-            (_DISTANCE + _SPAN, "The distances are right, but the index must stay within the rows 0 to 5."),
-            (np.clip(_DISTANCE, -3, 2), "Add k = 3, so that the index of a row starts at 0."),
-        ],
-        otherwise="For j = 0 … 7: 4 − j + 3, then nothing below 0 and nothing above 5.",
-    ),
-    function(
-        "4.4",
-        by_key,
-        probes=[(np.arange(1.0, 10).reshape(3, 3),), (np.arange(1.0, 11).reshape(2, 5) ** 2,)],
-        right="Every visible score is under its key, and nothing else is left.",
-        wrong=[
-            (relative_shift, "The visible part is right, but beside it stand leftovers. Set them to 0."),
-            (_in_place, "The future is hidden, but no row has moved: row i must move left by queries − 1 − i."),
-            (_without_last_row, "After the new reading drop the first row, not the last."),
-            (
-                _without_memory,
-                "With more keys than queries the last query lines up with the last key: key j is "
-                "i + (keys − queries) − j back.",
-            ),
-        ],
-        otherwise="Entry (i, j) is by_distance[i, keys − 1 − distance], with distance = i + (keys − queries) − j.",
-    ),
-    function(
-        "4.5",
-        _scores(_pair),
-        probes=[_probe(3, 2), _probe(5, 4)],
-        right="Four terms, the right vectors, the right sign.",
-        wrong=[
-            (_scores(lambda q, k, r, u, v: _pair(q, k, r, v, u)), "Swapped: u meets the key, v meets the distance."),
-            (_scores(lambda q, k, r, u, v: _pair(q, k, r, u, u)), "Term 4 takes v, not u."),
-            (_scores(lambda q, k, r, u, v: q @ k + q @ r), "Terms 3 and 4 are missing: u · k and v · r."),
-            (_scores(_pair, sign=-1), "The sign: j − i is negative, and a negative index counts from the end of r."),
-            (
-                _scores(lambda q, k, r, u, v: _pair(q, k, r, u, v) / len(u) ** 0.5),
-                "The raw score is asked for: do not divide by √d yet.",
-            ),
-        ],
-        otherwise="Entry (i, j) for j ≤ i is q_i · k_j + q_i · r_(i−j) + u · k_j + v · r_(i−j); the others are 0.",
-    ),
-]
+TRANSFORMER_XL_SCORE = function(
+    "4.5",
+    raw_scores,
+    (lambda q, k, r, u, v: raw_scores(q, k, r, v, u), "Swapped: u meets the key, v meets the distance."),
+    (lambda q, k, r, u, v: raw_scores(q, k, r, u, u), "Term 4 takes v, not u."),
+    (lambda q, k, r, u, v: raw_scores(q, k, r, 0 * u, 0 * v), "Terms 3 and 4, with u and v, are missing."),
+    (partial(raw_scores, sign=-1), "The sign: j − i is negative, and a negative index counts from the end of r."),
+    (lambda *a: raw_scores(*a) / len(a[-1]) ** 0.5, "The raw score is asked for: do not divide by √d yet."),
+    (partial(raw_scores, hidden=-np.inf), "−inf comes later, from a mask. Here keys in the future have 0."),
+    probes=[_probe(3, 2), _probe(5, 4)],
+    right="Four terms, the right vectors, the right sign.",
+    nudge="Four terms for each pair: which vectors meet the key, which meet the distance, and which distance is it?",
+    formula="Entry (i, j) for j ≤ i is q_i · k_j + q_i · r_(i−j) + u · k_j + v · r_(i−j); the others are 0.",
+)

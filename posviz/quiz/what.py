@@ -10,115 +10,78 @@ def distances(query_positions, key_positions):
     return np.subtract.outer(query_positions, key_positions)
 
 
-# One row a method: learned table, sinusoidal, T5 bias, DeBERTa, RoPE, ALiBi. Columns: where (0 input, 1 queries and keys,
-# 2 scores), what the score sees (0 both positions, 1 the distance only), its numbers (0 fixed, 1 learned).
+_TABLE = distances(range(3), range(3))
+
+ONE_DISTANCE = number(
+    "1.1",
+    2,
+    (-2, "That is key − query, or the distance to the second “be”. The distance to the first is query − key."),
+    (1, "That counts the tokens between the two. The distance is the difference of their positions."),
+    (3, "That is the position of the query. How far back from there is the key?"),
+    (4, "That is the position of the query, counted from 1. Positions start at 0, and the key has one too."),
+    (5, "That is the position of the second “be”. Asked for is how far the first is from the query."),
+    right="The query “not” stands at 3, the key “be” at 1: 3 − 1 = 2.",
+    nudge="At which positions do the two stand, when the first token has position 0?",
+    formula="Position of “not” minus position of the first “be”, both counted from 0.",
+)
+
+FAR_TABLE = number(
+    "1.2",
+    _TABLE,
+    (-_TABLE, "That is key − query. Rows are queries, and the distance is query − key."),
+    (abs(_TABLE), "The sign is lost. A key on the right of the query has a negative distance."),
+    (_TABLE + 100, "Only the queries were moved. The keys stand in the same text and move by 100 as well."),
+    ([100, 101, 102], "Those are the positions. Asked for is the table of their distances, three rows of three."),
+    right="The table of a text that begins at 0. Moving it adds 100 to both positions, and the difference loses it.",
+    nudge="Which distance does a token have to itself, and which to the tokens left and right of it?",
+    formula="Entry (i, j) is the position of token i minus the position of token j.",
+)
+
+NEW_METHOD = choice(
+    "1.3",
+    "d",
+    right="A relative method with learned numbers that works on the keys, neither on the input nor on the score.",
+    a="The token vectors stay as they are, and what is added is chosen by i − j, not by the position.",
+    b="The vector is chosen by i − j alone. Does moving the whole text change it?",
+    c="The vectors are trained. Fixed would be a rule with preset numbers.",
+)
+
+ANY_DISTANCES = function(
+    "1.4",
+    distances,
+    (lambda q, k: -distances(q, k), "The sign is turned round: the distance is query − key."),
+    (lambda q, k: abs(distances(q, k)), "Leave the sign: it says on which side the key is."),
+    (lambda q, k: distances(range(len(q)), range(len(k))), "Those are the places in the lists: a text may begin at 5."),
+    (lambda q, k: distances(q, k).T, "Rows and columns are exchanged: queries have the rows, keys the columns."),
+    probes=[([0, 1, 2], [0, 1, 2]), ([5, 6], [0, 1, 2, 3]), (np.array([7]), np.array([9, 2])), ([4, 2], [1, 1])],
+    right="The positions decide, not the places in the lists: a text that goes on at position 5 has its queries there.",
+    nudge="Fill one row by hand: one query, and its distance to each key.",
+    formula="Row i, column j holds query_positions[i] − key_positions[j].",
+)
+
+# One row a method: learned table, sinusoidal, T5 bias, DeBERTa, RoPE, ALiBi. Columns: where it enters (0 input,
+# 1 queries and keys, 2 scores), what it sees (0 both positions, 1 the distance), numbers (0 fixed, 1 learned).
 SORTED = [[0, 0, 1], [0, 0, 0], [2, 1, 1], [2, 1, 1], [1, 1, 0], [2, 1, 0]]
 
 
-def _but(method, row):
+def _but(method, *row):
     return SORTED[:method] + [row] + SORTED[method + 1 :]
 
 
-EXERCISES = [
-    number(
-        "1.1",
-        2,
-        within=0,
-        right="The query “not” stands at 3, the key “be” at 1: 3 − 1 = 2.",
-        wrong=[
-            (
-                -2,
-                "That is key − query. In this course the distance is query − key, so a key on the left has a positive distance.",
-            ),
-            (1, "That counts the tokens between the two. The distance is the difference of the positions, one more."),
-            (3, "That is the position of the query. Subtract the position of the key."),
-            (
-                4,
-                "That counts the positions from 1. The first token has position 0; then subtract the position of the key.",
-            ),
-        ],
-        otherwise="Number the tokens from 0 and subtract the position of the key from the position of the query.",
-    ),
-    number(
-        "1.2",
-        [[0, -1, -2], [1, 0, -1], [2, 1, 0]],
-        within=0,
-        right="The table of a text that begins at 0. Moving the text adds 100 to both positions, and the difference loses it.",
-        wrong=[
-            (
-                [[0, 1, 2], [-1, 0, 1], [-2, -1, 0]],
-                "That is key − query: rows and columns are exchanged. Rows are queries, and the distance is query − key.",
-            ),
-            (
-                [[0, 1, 2], [1, 0, 1], [2, 1, 0]],
-                "The sign is lost. A key on the right of the query has a negative distance.",
-            ),
-            (
-                [[100, 99, 98], [101, 100, 99], [102, 101, 100]],
-                "Only the queries were moved. The keys stand in the same text and move by 100 as well.",
-            ),
-            ([100, 101, 102], "Those are the positions. Asked for is the table of distances, three rows of three."),
-        ],
-        otherwise="Entry (i, j) is the position of token i minus the position of token j.",
-    ),
-    choice(
-        "1.3",
-        "d",
-        options=["a", "b", "c", "d"],
-        right="It is a relative method with learned numbers that works on the keys: neither in the input nor as one number for a score.",
-        wrong={
-            "a": "Nothing is added to the input: the token vectors stay as they are, and the vector is chosen by i − j, not by the position.",
-            "b": "The vector is chosen by the distance i − j, so moving the whole text changes nothing. It is not absolute.",
-            "c": "The vectors are trained, so its numbers are learned. Fixed would be a rule with preset numbers.",
-        },
-    ),
-    function(
-        "1.4",
-        distances,
-        probes=[
-            ([0, 1, 2], [0, 1, 2]),
-            ([5, 6], [0, 1, 2, 3, 4, 5, 6]),
-            (np.array([7]), np.array([9, 2])),
-            ([4, 2], [1, 1]),
-        ],
-        right="The positions decide, not the places in the lists: a text that goes on at position 5 has its queries there.",
-        wrong=[
-            (lambda q, k: np.subtract.outer(q, k) * -1, "The sign is turned round: the distance is query − key."),
-            (
-                lambda q, k: np.abs(np.subtract.outer(q, k)),
-                "The absolute value hides whether the key is on the left or on the right. Leave the sign.",
-            ),
-            (
-                lambda q, k: np.subtract.outer(np.arange(len(q)), np.arange(len(k))),
-                "That numbers the entries of the lists. Use the positions that were given: queries may begin at 5.",
-            ),
-        ],
-        otherwise="Row i, column j holds query_positions[i] − key_positions[j].",
-    ),
-    number(
-        "1.5",
-        SORTED,
-        within=0,
-        right="Six methods, four different rows: “input or attention” alone would give two groups and mix fixed with learned ones.",
-        wrong=[
-            (
-                _but(4, [0, 1, 0]),
-                "RoPE leaves the input alone. It turns queries and keys, inside every attention layer.",
-            ),
-            (
-                _but(4, [1, 0, 0]),
-                "RoPE is computed from both positions, but the score of a moved text does not change: it sees the distance only.",
-            ),
-            (_but(4, [1, 1, 1]), "RoPE's angles are preset: training changes none of them."),
-            (_but(1, [0, 0, 1]), "The sinusoidal table is a formula. Training does not change it."),
-            (
-                _but(1, [0, 1, 0]),
-                "Two sinusoidal vectors alone meet in a product that depends on the distance. The model's score has matrices between them, and the picture shows it change when the text moves.",
-            ),
-            (_but(5, [2, 1, 1]), "ALiBi's slopes are preset, one for each head. Training changes none."),
-            (_but(2, [2, 1, 0]), "T5's bias is a table of trained numbers, one for each range of distances."),
-            (_but(2, [0, 1, 1]), "T5 adds its number to the score. The token vectors stay as they are."),
-        ],
-        otherwise="At least one row is off. For each method ask: what does its formula change, does moving the text change the score, does training change its numbers?",
-    ),
-]
+SIX_METHODS = number(
+    "1.5",
+    SORTED,
+    (_but(4, 0, 1, 0), "RoPE leaves the input alone. It turns queries and keys, inside every attention layer."),
+    (_but(4, 1, 0, 0), "RoPE uses both positions, but the score of a moved text does not change."),
+    (_but(4, 1, 1, 1), "RoPE's angles are preset: training changes none of them."),
+    (_but(1, 0, 0, 1), "The sinusoidal table is a formula. Training does not change it."),
+    (_but(1, 0, 1, 0), "Matrices stand between two sinusoidal vectors: the score changes when the text moves."),
+    (_but(5, 2, 1, 1), "ALiBi's slopes are preset, one for each head. Training changes none."),
+    (_but(2, 2, 1, 0), "T5's bias is a table of trained numbers, one for each range of distances."),
+    (_but(2, 0, 1, 1), "T5 adds its number to the score. The token vectors stay as they are."),
+    (_but(3, 1, 1, 1), "DeBERTa leaves queries and keys as they are: it adds two terms to the score."),
+    (_but(3, 2, 0, 1), "DeBERTa's absolute positions near the end are left out here. What do its layers see?"),
+    right="Six methods, four different rows: “input or attention” alone would mix fixed with learned ones.",
+    nudge="Ask the three questions of section 8 anew for that method.",
+    formula="Where does its formula act? Do the scores of a moved text stay (1)? Does training change it (1)?",
+)
