@@ -25,6 +25,23 @@ SETTINGS = {
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/notebook-extension/tracker": {"autoStartDefaultKernel": False},
 }
+FOLDERS = (
+    "JUPYTER_CONFIG_DIR",
+    "JUPYTER_DATA_DIR",
+    "JUPYTER_RUNTIME_DIR",
+    "JUPYTERLAB_SETTINGS_DIR",
+    "JUPYTERLAB_WORKSPACES_DIR",
+    "IPYTHONDIR",
+)
+OPTIONS = (
+    "--no-browser",
+    "--allow-root",
+    "--ServerApp.ip=127.0.0.1",
+    "--ServerApp.port_retries=0",
+    "--IdentityProvider.token=",
+    "--LabApp.expose_app_in_browser=True",
+    "--LabApp.extension_manager=readonly",
+)
 
 
 def chromium():
@@ -41,20 +58,6 @@ def chromium():
 @contextlib.contextmanager
 def server(root, home):
     """A JupyterLab over the folder `root` on a free loopback port, all its settings under `home`; yields its URL."""
-    env = dict(os.environ, HOME=str(home))
-    for name in (
-        "JUPYTER_CONFIG_DIR",
-        "JUPYTER_DATA_DIR",
-        "JUPYTER_RUNTIME_DIR",
-        "JUPYTERLAB_SETTINGS_DIR",
-        "JUPYTERLAB_WORKSPACES_DIR",
-        "IPYTHONDIR",
-    ):
-        env[name] = str(home / name.lower())
-    for name, values in SETTINGS.items():
-        file = home / "jupyterlab_settings_dir" / f"{name}.jupyterlab-settings"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(values))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -64,16 +67,11 @@ def server(root, home):
         "-m",
         "jupyter",
         "lab",
-        "--no-browser",
-        "--allow-root",
-        "--ServerApp.ip=127.0.0.1",
+        *OPTIONS,
         f"--ServerApp.port={port}",
-        "--ServerApp.port_retries=0",
-        "--IdentityProvider.token=",
         f"--ServerApp.root_dir={root}",
-        "--LabApp.expose_app_in_browser=True",
-        "--LabApp.extension_manager=readonly",
     ]
+    env = _settings_under(home)
     with open(home / "server.log", "w+") as log:
         process = subprocess.Popen(command, env=env, cwd=root, stdout=log, stderr=log)
         try:
@@ -86,6 +84,16 @@ def server(root, home):
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def _settings_under(home):
+    """Environment variables for a JupyterLab whose settings are SETTINGS, in folders of `home`."""
+    env = dict(os.environ, HOME=str(home)) | {name: str(home / name.lower()) for name in FOLDERS}
+    for name, values in SETTINGS.items():
+        file = home / "jupyterlab_settings_dir" / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values))
+    return env
 
 
 def _wait_until_it_answers(process, url, log):

@@ -177,6 +177,13 @@ class LiveExplorer:
         """The picture as it is on the screen."""
         return self.image.screenshot()
 
+    def wait_for_other(self, before, message, parts=("sentence",)):
+        """Wait until one of the `parts` of what is shown differs from the state `before`."""
+        wait_until(lambda: any(self.shown()[part] != before[part] for part in parts), f"{self.title}: {message}")
+
+    def wait_for_other_pixels(self, pixels, message):
+        wait_until(lambda: self.pixels() != pixels, f"{self.title}: {message}")
+
     def watch_layout(self):
         """From now on the page notes where everything stands, in every frame."""
         self.element.evaluate(WATCH_LAYOUT)
@@ -297,11 +304,8 @@ def test_every_slider_moves_the_picture_by_keyboard(chapter):
             at, top = (float(handle.get_attribute(f"aria-value{end}")) for end in ("now", "max"))
             handle.focus()
             explorer.page.keyboard.press("ArrowLeft" if at == top else "ArrowRight")
-            wait_until(
-                lambda: explorer.shown()["sentence"] != before["sentence"],
-                f"{explorer.title}: {name} changes no word by a key",
-            )
-            wait_until(lambda: explorer.pixels() != pixels, f"{explorer.title}: {name} changes no pixel by a key")
+            explorer.wait_for_other(before, f"{name} changes no word by a key")
+            explorer.wait_for_other_pixels(pixels, f"{name} changes no pixel by a key")
         explorer.settled()
 
 
@@ -344,10 +348,7 @@ def test_every_other_control_changes_what_is_shown(chapter):
             for act in other_values(explorer.control(name), words["kind"]):
                 before = explorer.settled()
                 act()
-                wait_until(
-                    lambda: any(explorer.shown()[what] != before[what] for what in ("sentence", "picture")),
-                    f"{explorer.title}: {name} changes neither sentence nor picture",
-                )
+                explorer.wait_for_other(before, f"{name} changes nothing that is seen", ("sentence", "picture"))
                 explorer.settled()
 
 

@@ -126,7 +126,7 @@ def test_in_notebook_7_a_slider_takes_page_up_and_page_down(notebook_7):
         before = explorer.settled()
         explorer.control(explorer.sliders[0]).locator(".noUi-handle").focus()
         notebook_7.page.keyboard.press(key)
-        wait_until(lambda: explorer.shown()["sentence"] != before["sentence"], f"{key} does not move the slider")
+        explorer.wait_for_other(before, f"{key} does not move the slider")
         explorer.settled()
 
 
@@ -222,7 +222,7 @@ def test_the_keyboard_alone_reaches_every_control_in_order(opened):
                     "document.activeElement.classList.contains('noUi-handle')"
                 ):
                     page.keyboard.press("ArrowRight")
-                    wait_until(lambda: explorer.shown()["sentence"] != before["sentence"], "the arrow key does nothing")
+                    explorer.wait_for_other(before, "the arrow key does nothing")
             if len(reached) == len(explorer.controls):
                 break
         assert reached == list(explorer.controls)
