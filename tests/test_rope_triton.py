@@ -16,12 +16,12 @@ LAYOUTS = ("half", "interleaved")
 
 @pytest.fixture(scope="module")
 def kernel():
-    """`posviz.rope_triton` imported for the interpreter, which Triton decides when a kernel is defined."""
+    """`benchmarks/rope_triton.py` imported for the interpreter, which Triton decides when a kernel is defined."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_INTERPRET", "1")
-        patch.delitem(sys.modules, "posviz.rope_triton", raising=False)
-        yield importlib.import_module("posviz.rope_triton")
-    sys.modules.pop("posviz.rope_triton", None)
+        patch.delitem(sys.modules, "rope_triton", raising=False)
+        yield importlib.import_module("rope_triton")
+    sys.modules.pop("rope_triton", None)
 
 
 def turned(x, positions, layout, width):

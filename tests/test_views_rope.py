@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posviz.views.rope import AnglesSeen, ClockWall, RotationMatrix, ScoreByDistance, TurningPair
+from posviz.views.rope import AnglesSeen, ClockWall, RopeAtScale, RotationMatrix, ScoreByDistance, TurningPair
 
 CHAPTER = Path(__file__).parent.parent / "notebooks" / "05_rope.ipynb"
 
@@ -202,6 +202,73 @@ def test_new_angles_are_those_beyond_the_largest_of_training(trained, used, base
     for bar in pieces(view.unseen):
         pair = round(bar[0].real)
         assert (bar[0].imag, bar[1].imag) == (view.trained.get_ydata()[pair], view.used.get_ydata()[pair])
+
+
+# RoPE at scale
+
+
+def times_on_a_gpu(lengths=tuple(2**n for n in range(10, 18))):
+    ways = ("fused", "textbook formula", "complex numbers", "least possible")
+    return {
+        show: {
+            way: {length: (slower * (i + 1) * length / 1e4, 1 / (i + 1)) for length in lengths}
+            for i, way in enumerate(ways)
+        }
+        for show, slower in (("measured, forward", 1), ("measured, with backward", 3))
+    }
+
+
+def test_without_times_the_bytes_are_counted():
+    view, _, sentence = RopeAtScale().drawn(exponent=12)
+    assert [control.name for control in view.controls] == ["exponent"]
+    lengths = [2**n for n in range(10, 18)]
+    for way, moves in (("fused", 2), ("textbook formula", 10), ("complex numbers", 2), ("least possible", 2)):
+        assert list(view.curves[way][0].get_xdata()) == lengths
+        mib = [moves * (32 + 8) * 128 * length * 4 / 2**20 for length in lengths]  # 32 + 8 heads of 128, in float32
+        assert list(view.curves[way][0].get_ydata()) == mib
+    assert list(view.curves["textbook formula"][1].get_ydata()) == [0.2] * 8
+    assert sentence == (
+        "At 4,096 positions q and k of one layer hold 80 MiB. Fused, 160 MiB pass between memory and processor; "
+        "the textbook formula, with what it stores on the way, moves 800 MiB."
+    )
+
+
+def test_with_times_the_first_picture_says_the_same():
+    explorer = RopeAtScale(times=times_on_a_gpu(), where="NVIDIA X").explorer()
+    assert explorer.sentence == RopeAtScale().drawn()[2]
+    explorer.controls["show"].value = "measured, forward"
+    assert explorer.sentence == (
+        "NVIDIA X: 1,024 positions, forward: fused 0.102 ms, 2.0 times as fast as the textbook "
+        "formula, at 100% of a copy's speed."
+    )
+    explorer.close()
+
+
+@pytest.mark.parametrize("show, slower", [("measured, forward", 1), ("measured, with backward", 3)])
+def test_the_curves_are_the_times(show, slower):
+    view, _, sentence = RopeAtScale(times=times_on_a_gpu(), where="NVIDIA X").drawn(show=show, exponent=17)
+    lengths = [2**n for n in range(10, 18)]
+    assert list(view.curves["fused"][0].get_ydata()) == [slower * length / 1e4 for length in lengths]
+    assert list(view.curves["textbook formula"][1].get_ydata()) == [0.5] * 8
+    assert list(view.curves["least possible"][0].get_ydata()) == [4 * slower * length / 1e4 for length in lengths]
+    assert (", forward and backward: " in sentence) == (slower == 3)
+    low, high = view.curves["fused"][0].axes.get_ylim()
+    assert low < slower * 1024 / 1e4 and 4 * slower * 2**17 / 1e4 < high
+
+
+def test_the_longest_sentence_fits_below_the_picture():
+    where = "torch.compile fails here, so fused runs uncompiled. NVIDIA GeForce RTX 4070 Laptop GPU"
+    view = RopeAtScale(times=times_on_a_gpu(), where=where)
+    assert len(view.drawn(show="measured, with backward", exponent=17)[2]) <= 220
+
+
+def test_lengths_that_did_not_fit_are_said_and_the_others_shown():
+    view = RopeAtScale(times=times_on_a_gpu(lengths=(1024, 2048)), where="NVIDIA X")
+    live, _, sentence = view.drawn(show="measured, forward", exponent=12)
+    assert sentence == "NVIDIA X: 4,096 positions, forward: memory ran out, so nothing was measured from here on."
+    assert list(live.curves["fused"][0].get_xdata()) == [1024, 2048]
+    nothing = RopeAtScale(times={show: {} for show in times_on_a_gpu()}, where="NVIDIA X")
+    assert "memory ran out" in nothing.drawn(show="measured, with backward")[2]
 
 
 # What the chapter says about the pictures, in its text and in its folded answers

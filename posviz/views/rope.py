@@ -9,6 +9,13 @@ from posviz.views.parts import curve, heat_map, points, strokes
 TURN = 2 * np.pi
 BAR = {"linestyle": "-", "linewidth": 5, "solid_capstyle": "butt"}  # flat ends: its length can be read
 
+HEADS, KEY_HEADS, HEAD_DIM = 32, 8, 128  # of q and of k in one layer of LLaMA-3-8B, as `RopeAtScale` counts them
+PASSES = {"measured, forward": "forward", "measured, with backward": "forward and backward"}  # what is timed
+LEAST = "least possible"
+# How often a number crosses the memory bus in a forward pass if no cache keeps it between two operations. Textbook:
+# x·cos: in, out. −x2: half in, half out. Joining the halves: in, out. Times sin: in, out. Sum: two in, one out.
+MOVES = {"fused": 2, "textbook formula": 10, "complex numbers": 2, LEAST: 2}
+
 
 class TurningPair(View):
     """Which part of the two positions does the score see? The query starts at (1, 0), the key at (0.6, 0.8)."""
@@ -213,6 +220,87 @@ class AnglesSeen(View):
             f"Trained on {trained:,} tokens, used on {used:,}, base {base:,.0f}: {new.sum()} of 64 pairs meet angles "
             f"never seen in training. The slowest saw up to {before[-1]:.3g} rad and now reaches {now[-1]:.3g} rad."
         )
+
+
+class RopeAtScale(View):
+    """Why does RoPE cost what it costs? Bytes counted, and times if there are some: `posviz.bench.rope_at_scale`.
+
+    exponents: the lengths of text, as powers of two. times: {a key of PASSES: {way: {length: (milliseconds, share of a
+    copy's speed)}}}; the way "least possible" is the copy, and lengths are missing for which memory ran out.
+    where: the words that open a sentence about times.
+    """
+
+    title = "What a rotation of q and k costs"
+    size = (9, 4.2)
+
+    def __init__(self, exponents=range(10, 18), times=None, where=""):
+        self.tables = {"counted": counted_bytes([2**n for n in exponents])} | (times or {})
+        self.where = where
+        slider = Steps("exponent", exponents[0], exponents[-1], default=10, label="positions, 2 to the power of")
+        self.controls = [Choice("show", list(self.tables)), slider] if times else [slider]
+
+    def draw(self, figure):
+        cost, share = figure.subplots(1, 2)
+        lengths = list(self.tables["counted"][LEAST])
+        for axes in (cost, share):
+            axes.set_xscale("log", base=2)
+            axes.set(xlim=(lengths[0] / 2**0.3, lengths[-1] * 2**0.3), xlabel="positions in the text")
+            axes.set_xticks(lengths, [f"{n // 1024}k" if n >= 1024 else f"{n}" for n in lengths])
+            axes.yaxis.set_label_coords(-0.17, 0.5)  # stays put when tick labels get wider
+        cost.set_yscale("log")
+        share.set(ylim=(0, 1.15), yticks=[0, 0.25, 0.5, 0.75, 1], yticklabels=["0 %", "25 %", "50 %", "75 %", "100 %"])
+        share.axhline(1, **style.reference)
+        self.here = [axes.axvline(lengths[0], **style.reference) for axes in (cost, share)]
+        self.curves = {
+            way: [axes.plot([], [], **style.marker(i) | style.line(i), label=way)[0] for axes in (cost, share)]
+            for i, way in enumerate(("fused", "textbook formula", "complex numbers"))
+        }
+        self.curves[LEAST] = cost.plot([], [], color="#6E6E6E", linewidth=1.5, label=LEAST)
+        handles = [curves[0] for curves in self.curves.values()]
+        figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False)
+        self.labels = [cost.yaxis.label, share.yaxis.label]
+
+    def update(self, exponent, show="counted"):
+        table, length = self.tables[show], 2**exponent
+        counted = show == "counted"
+        self.labels[0].set_text("MiB moved" if counted else "milliseconds")
+        self.labels[1].set_text("least possible ÷ moved" if counted else "share of a copy's speed")
+        for way, curves in self.curves.items():
+            points = table.get(way, {})
+            for column, curve in enumerate(curves):
+                curve.set_data(list(points), [values[column] for values in points.values()])
+        for line in self.here:
+            line.set_xdata([length, length])
+        costs = [cost for points in table.values() for cost, _ in points.values()] or [1]  # not one length fitted
+        axes, limits = self.curves[LEAST][0].axes, (min(costs) / 1.5, max(costs) * 1.5)
+        if axes.get_ylim() != limits:
+            axes.set_ylim(limits)
+        return self.counted(length) if counted else self.measured(length, show)
+
+    def counted(self, length):
+        moved = {way: points[length][0] for way, points in self.tables["counted"].items()}  # MiB
+        return (
+            f"At {length:,} positions q and k of one layer hold {moved[LEAST] / 2:.0f} MiB. "
+            f"Fused, {moved['fused']:.0f} MiB pass between memory and processor; the textbook formula, "
+            f"with what it stores on the way, moves {moved['textbook formula']:.0f} MiB."
+        )
+
+    def measured(self, length, show):
+        fused, textbook = (self.tables[show].get(way, {}) for way in ("fused", "textbook formula"))
+        state = f"{self.where}: {length:,} positions, {PASSES[show]}"
+        if length not in fused:
+            return f"{state}: memory ran out, so nothing was measured from here on."
+        took, share = fused[length]
+        return (
+            f"{state}: fused {took:.3g} ms, {textbook[length][0] / took:.1f} times as fast as the textbook formula, "
+            f"at {share:.0%} of a copy's speed."
+        )
+
+
+def counted_bytes(lengths):
+    """{way: {length: (MiB moved in a forward pass of float32, least possible ÷ that)}}."""
+    size = {length: (HEADS + KEY_HEADS) * length * HEAD_DIM * 4 / 2**20 for length in lengths}
+    return {way: {n: (moves * size[n], MOVES[LEAST] / moves) for n in lengths} for way, moves in MOVES.items()}
 
 
 def _grid(dials):

@@ -1,4 +1,7 @@
-"""RoPE as one Triton kernel: each number of x is read once and written once, whatever the layout."""
+"""RoPE as one Triton kernel: each number of x is read once and written once, whatever the layout.
+
+It is compared by `benchmarks/rope.py` and is not part of the package: torch.compile writes such a kernel by itself.
+"""
 
 import torch
 import triton
