@@ -241,6 +241,9 @@ def test_with_times_the_first_picture_says_the_same():
         "NVIDIA X: 1,024 positions, forward: fused 0.102 ms, 2.0 times as fast as the textbook "
         "formula, at 100% of a copy's speed."
     )
+    fresh = explorer.view.explorer(show="measured, forward")
+    assert explorer.image.value == fresh.image.value  # limits and names of the axes moved along
+    fresh.close()
     explorer.close()
 
 

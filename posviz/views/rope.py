@@ -1,4 +1,4 @@
-"""The pictures of chapter 5: a turning pair, the wall of dials, the matrix, the score by distance, the angles seen."""
+"""The pictures of chapter 5: a turning pair, dials, the matrix, the score by distance, the angles seen, the cost."""
 
 import numpy as np
 
@@ -240,7 +240,7 @@ class RopeAtScale(View):
         self.controls = [Choice("show", list(self.tables)), slider] if times else [slider]
 
     def draw(self, figure):
-        cost, share = figure.subplots(1, 2)
+        self.axes = cost, share = figure.subplots(1, 2)
         lengths = list(self.tables["counted"][LEAST])
         for axes in (cost, share):
             axes.set_xscale("log", base=2)
@@ -258,34 +258,33 @@ class RopeAtScale(View):
         self.curves[LEAST] = cost.plot([], [], color="#6E6E6E", linewidth=1.5, label=LEAST)
         handles = [curves[0] for curves in self.curves.values()]
         figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False)
-        self.labels = [cost.yaxis.label, share.yaxis.label]
 
     def update(self, exponent, show="counted"):
-        table, length = self.tables[show], 2**exponent
-        counted = show == "counted"
-        self.labels[0].set_text("MiB moved" if counted else "milliseconds")
-        self.labels[1].set_text("least possible ÷ moved" if counted else "share of a copy's speed")
+        table, length, counted = self.tables[show], 2**exponent, show == "counted"
+        names = ("MiB moved", "least possible ÷ moved") if counted else ("milliseconds", "share of a copy's speed")
+        for axes, name in zip(self.axes, names):
+            axes.yaxis.label.set_text(name)  # part of its axis, and so drawn anew only when it changes
         for way, curves in self.curves.items():
-            points = table.get(way, {})
-            for column, curve in enumerate(curves):
-                curve.set_data(list(points), [values[column] for values in points.values()])
+            values = table.get(way, {})
+            for column, line in enumerate(curves):
+                line.set_data(list(values), [pair[column] for pair in values.values()])
         for line in self.here:
             line.set_xdata([length, length])
-        costs = [cost for points in table.values() for cost, _ in points.values()] or [1]  # not one length fitted
-        axes, limits = self.curves[LEAST][0].axes, (min(costs) / 1.5, max(costs) * 1.5)
-        if axes.get_ylim() != limits:
-            axes.set_ylim(limits)
-        return self.counted(length) if counted else self.measured(length, show)
+        costs = [value for values in table.values() for value, _ in values.values()] or [1]  # not one length fitted
+        limits = min(costs) / 1.5, max(costs) * 1.5
+        if self.axes[0].get_ylim() != limits:
+            self.axes[0].set_ylim(limits)
+        return self._bytes_in_words(length) if counted else self._times_in_words(length, show)
 
-    def counted(self, length):
-        moved = {way: points[length][0] for way, points in self.tables["counted"].items()}  # MiB
+    def _bytes_in_words(self, length):
+        moved = {way: values[length][0] for way, values in self.tables["counted"].items()}  # MiB
         return (
             f"At {length:,} positions q and k of one layer hold {moved[LEAST] / 2:.0f} MiB. "
             f"Fused, {moved['fused']:.0f} MiB pass between memory and processor; the textbook formula, "
             f"with what it stores on the way, moves {moved['textbook formula']:.0f} MiB."
         )
 
-    def measured(self, length, show):
+    def _times_in_words(self, length, show):
         fused, textbook = (self.tables[show].get(way, {}) for way in ("fused", "textbook formula"))
         state = f"{self.where}: {length:,} positions, {PASSES[show]}"
         if length not in fused:
