@@ -48,7 +48,7 @@ lab: $(VENV)/.installed  ## open the chapters in JupyterLab
 		$$([ "$$(id -u)" = 0 ] && echo --allow-root)
 
 # Ruff, then three runs one after the other, so that Chromium never shares two cores with anything else; all run in any case.
-# -p no:python: the first run collects notebooks only. The one import that may fail is Triton's, where there is no GPU.
+# -p no:python: the first run collects notebooks only.
 # One thread a kernel: the same rounding everywhere.
 test notebooks: export OMP_NUM_THREADS = 1
 test: $(VENV)/.installed-tests  ## check everything: layout of the code, notebooks, live pictures in Chromium, unit tests
@@ -58,7 +58,7 @@ test: $(VENV)/.installed-tests  ## check everything: layout of the code, noteboo
 	$(PYTEST) -p no:python --nbval --nbval-current-env --nbval-cell-timeout 120 -n 2 --dist loadscope notebooks \
 		|| failed="$$failed notebooks"; \
 	$(PYTEST) tests/test_browser.py || failed="$$failed browser"; \
-	$(PYTEST) -n 2 --doctest-modules --doctest-ignore-import-errors posviz tests $(PAGES:%=--ignore=%) --ignore=tests/test_browser.py || failed="$$failed unit-tests"; \
+	$(PYTEST) -n 2 --doctest-modules posviz tests $(PAGES:%=--ignore=%) --ignore=tests/test_browser.py || failed="$$failed unit-tests"; \
 	if [ -n "$$failed" ]; then echo "Failed, see above:$$failed"; exit 1; fi
 
 test-pages: $(VENV)/.installed-tests  ## check handouts, slides and other front ends with one chapter

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 CONDA_NAMES = {"pytorch": "torch"}
-BROUGHT_ALONG = {"IPython", "triton"}  # by jupyterlab, and by torch where there is a GPU
+BROUGHT_ALONG = {"IPython"}  # by jupyterlab
 
 
 def requirements(text):
