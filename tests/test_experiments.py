@@ -188,27 +188,27 @@ def test_standard_error_is_that_of_the_paired_difference():
     assert error[0] == pytest.approx(noise.std(ddof=1) / np.sqrt(32) / 2)
 
 
-def test_measured_models_get_new_rows_and_all_others_keep_theirs(tmp_path, monkeypatch, capsys):
-    for task in ("text", "copy"):
-        checkpoint.save(lab.load("alibi", task), tmp_path, "a command")
+def test_measured_models_get_new_rows_and_all_others_keep_theirs(tiny, tmp_path, monkeypatch, capsys):
+    trained(tmp_path, encoding="alibi")
+    checkpoint.save(lab.load("alibi", "copy"), tmp_path, "a command")
     before = lab.results()
-    (tmp_path / "results.json").write_text(json.dumps(before).replace("alibi", "sandwich"))
+    (tmp_path / "results.json").write_text(json.dumps(before).replace('"alibi"', '"sandwich"'))  # nothing of ALiBi
     monkeypatch.setattr(evaluate, "RESULTS", tmp_path / "results.json")
+    capsys.readouterr()
     assert evaluate.main(["--folder", str(tmp_path), "--write"]) == 0
     after = json.loads((tmp_path / "results.json").read_text())
     assert list(after) == list(before)
     assert all(after[key] == before[key] for key in ("command", "evaluation_text", "torch", "lengths", "distances"))
     for part in ("rows", "by_position", "recall"):
-        new = [row for row in after[part] if row["encoding"] == "alibi"]
-        recorded = [row for row in before[part] if row["encoding"] == "alibi" and row["seed"] == 1]
-        assert len(new) == len(recorded)
-        for now, then in zip(new, recorded):
-            assert now.keys() == then.keys()
-            for key, value in then.items():
-                assert now[key] == (pytest.approx(value, abs=0.01) if isinstance(value, list) else value)
-        assert [row for row in after[part] if row["encoding"] in ("rope", "xpos")] == (
-            [row for row in before[part] if row["encoding"] in ("rope", "xpos")]
-        )
+        of = {name: [row for row in after[part] if row["encoding"] == name] for name in lab.ENCODINGS}
+        recorded = {name: [row for row in before[part] if row["encoding"] == name] for name in lab.ENCODINGS}
+        assert len(of["sandwich"]) == len(recorded["sandwich"]) + len(recorded["alibi"])
+        assert all(of[name] == recorded[name] for name in lab.ENCODINGS if name not in ("alibi", "sandwich"))
+        first = [row for row in recorded["alibi"] if row["seed"] == 1]
+        assert len(of["alibi"]) == len(first)
+        for new, row in zip(of["alibi"], first):
+            assert new.keys() == row.keys() and all(np.shape(new[key]) == np.shape(row[key]) for key in row)
+            assert part != "recall" or new["accuracy"] == pytest.approx(row["accuracy"], abs=0.02)
     out, err = capsys.readouterr()
     assert out.count("alibi") == 3 and "copied right at  16: 0.7" in out
     assert err.count("is missing from") == 2 * len(lab.ENCODINGS) - 2

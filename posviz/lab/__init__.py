@@ -3,7 +3,8 @@
     model = lab.load("alibi")
     lab.loss_by_context(model, [128, 256, 512, 1024])      # nats a byte, (lengths, texts)
 
-`lab.results()` and `lab.smollm2()` return recorded numbers and need no torch; everything else imports it on first use.
+`posviz.lab.results` holds the recorded numbers by name and needs no torch, as `lab.results()`, `lab.smollm2()`,
+`lab.minilm()` and `lab.learned_table()` do not; everything else imports it on first use.
 """
 
 import importlib

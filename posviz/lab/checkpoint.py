@@ -7,9 +7,9 @@ import uuid
 from pathlib import Path
 
 import safetensors.torch
-import torch
 
 from posviz.lab import encodings
+from posviz.lab.model import on_cpu
 from posviz.lab.results import CHECKPOINTS
 from posviz.lab.training import Recipe
 
@@ -49,6 +49,7 @@ def save(model, folder, command):
     write(path.with_suffix(".json"), (json.dumps(record, indent=1) + "\n").encode())
 
 
+@on_cpu
 def load(encoding, task="text", folder=None):
     """A trained model by the name of its encoding, on the CPU, ready for the measurements.
 
@@ -75,9 +76,7 @@ def load(encoding, task="text", folder=None):
         )
     try:
         model = Recipe(**record["recipe"]).untrained(encoding, task, record["seed"])
-        with torch.device("cpu"):
-            weights = safetensors.torch.load(data)
-        model.load_state_dict({key: value.float() for key, value in weights.items()})
+        model.load_state_dict({key: value.float() for key, value in safetensors.torch.load(data).items()})
     except (safetensors.SafetensorError, KeyError, TypeError, RuntimeError):
         raise CheckpointError(f"{path.name} does not hold the weights of a {encoding} model of this lab") from None
     model.record = record

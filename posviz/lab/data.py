@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from posviz.lab.results import LENGTHS
+
 EVALUATION = Path(__file__).parent / "evaluation.txt.gz"  # compressed, so that a search of the code does not hit it
 CROPS = 32  # evaluation texts
-CONTEXT = 1024  # longest context of an evaluation text, bytes
+CONTEXT = LENGTHS[-1]  # longest context of an evaluation text, bytes
 TAIL = 64  # the bytes that are scored, the same ones whatever the context
 
 # Left out of the training text: tests, tables, editors, copies of other projects, and files made at install time.

@@ -132,7 +132,7 @@ class DeBERTa(Encoding):
 class RoPE(Encoding):
     """Su et al. 2021: queries and keys are rotated, one angle a pair of features and position."""
 
-    def __init__(self, *, width, heads, length, base=100.0, **shape):
+    def __init__(self, *, width, heads, length, base, **shape):
         super().__init__()
         self.dim, self.base, self.length = width // heads, base, length
 

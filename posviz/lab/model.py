@@ -13,6 +13,7 @@ queries than keys, the last query lines up with the last key. The bias is added 
 and is not divided itself.
 """
 
+import functools
 import math
 
 import torch
@@ -20,6 +21,19 @@ from torch import nn
 from torch.nn import functional
 
 BLOCK = 128  # queries handled at once: keeps the scores of a long text in the processor's cache
+
+
+def on_cpu(function):
+    """Makes its new tensors on the CPU, where the models of the lab are, whatever torch.set_default_device says."""
+
+    @functools.wraps(function)
+    def there(*arguments, **keywords):
+        if torch.get_default_device().type == "cpu":  # the other way costs a microsecond for each call of torch
+            return function(*arguments, **keywords)
+        with torch.device("cpu"):
+            return function(*arguments, **keywords)
+
+    return there
 
 
 class Encoding(nn.Module):
@@ -102,7 +116,7 @@ class LanguageModel(nn.Module):
     nn.Module. The weights drawn from `seed` are the same whatever the encoding is.
     """
 
-    def __init__(self, encoding, *, vocabulary=256, width=64, layers=4, heads=4, length=128, causal=True, seed=1):
+    def __init__(self, encoding, *, vocabulary, width, layers, heads, length, causal=True, seed=1):
         super().__init__()
         self.shape = {"vocabulary": vocabulary, "width": width, "layers": layers, "heads": heads, "length": length}
         self.length = length  # tokens in a training text

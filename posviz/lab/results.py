@@ -20,7 +20,8 @@ SMOLLM2 = Path(__file__).parent / "smollm2.json"
 MINILM = Path(__file__).parent / "minilm.npz"
 
 SEEDS = (1, 2)  # of the trainings; the shipped models are those of the first
-LENGTHS = (128, 256, 512, 1024)  # bytes of context: 1, 2, 4 and 8 times the trained length
+TRAINED = 128  # bytes, or symbols of the copy task, in a training text
+LENGTHS = tuple(times * TRAINED for times in (1, 2, 4, 8))  # bytes of context that were measured
 DISTANCES = (16, 32, 48, 64, 96, 128, 192, 256)  # tokens, of the copy task; its training had 8 to 64
 POSITIONS = 16  # whose losses are averaged into one number of `by_position`
 BIN = 512  # tokens whose losses are averaged into one number of `smollm2_loss`

@@ -9,8 +9,9 @@ from torch.nn import functional
 
 from posviz._arguments import count
 from posviz.lab import data, encodings
-from posviz.lab.model import Adapter, LanguageModel
+from posviz.lab.model import Adapter, LanguageModel, on_cpu
 from posviz.lab.progress import Progress
+from posviz.lab.results import TRAINED
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Recipe:
     layers: int = 4
     heads: int = 4
     base: float = 100.0  # of RoPE and xPos
-    length: int = 128  # tokens in a training text, T
+    length: int = TRAINED  # tokens in a training text
     batch: int = 16
     steps: int = 800
     learning_rate: float = 4e-3  # after the warm-up; falls along a cosine to `final` of it
@@ -32,12 +33,11 @@ class Recipe:
     clip: float = 1.0  # largest gradient norm
 
     def untrained(self, encoding, task, seed):
-        """The model before its first step, on the CPU. encoding: a name, or an object of a reader."""
+        """The model before its first step. encoding: a name, or an object of a reader."""
         shape = {key: getattr(self, key) for key in ("width", "layers", "heads", "length")}
-        with torch.device("cpu"):
-            if isinstance(encoding, str):
-                encoding = encodings.make(encoding, seed=seed, base=self.base, **shape)
-            return LanguageModel(encoding, vocabulary=data.TASKS[task].vocabulary, seed=seed, **shape)
+        if isinstance(encoding, str):
+            encoding = encodings.make(encoding, seed=seed, base=self.base, **shape)
+        return LanguageModel(encoding, vocabulary=data.TASKS[task].vocabulary, seed=seed, **shape)
 
 
 # What was measured before these numbers were chosen: seed 1, ratios at 2, 4 and 8 times the trained length, on a draft
@@ -115,6 +115,7 @@ class Run:
         return _mean(self.losses[-50:])
 
 
+@on_cpu
 def train(encoding, steps=400, seed=1, task="text"):
     """Train a fresh model with this encoding: a name, or an object of your own with embed, rotate and bias as you need.
 
