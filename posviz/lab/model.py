@@ -28,7 +28,7 @@ def on_cpu(function):
 
     @functools.wraps(function)
     def there(*arguments, **keywords):
-        if torch.get_default_device().type == "cpu":  # the other way costs a microsecond for each call of torch
+        if torch.get_default_device().type == "cpu":  # the context would cost a short text a millisecond
             return function(*arguments, **keywords)
         with torch.device("cpu"):
             return function(*arguments, **keywords)
