@@ -69,6 +69,13 @@ def test_the_tokenizer_merges_by_rank_and_keeps_digits_apart():
     assert [tokens[i] for i in encode("hello world 12\n")] == ["hello", "Ġw", "o", "r", "l", "d", "Ġ", "1", "2", "Ċ"]
 
 
+def test_the_tokenizer_keeps_the_last_of_several_spaces_with_what_follows_digits_too():
+    tokens = ["a", "b", "1", "Ġ", "ĠĠ", "ĠĠĠ"]
+    encode = smollm2.tokenizer(tokens, ["Ġ Ġ", "ĠĠ Ġ"])
+    assert [tokens[i] for i in encode("a   b")] == ["a", "ĠĠ", "Ġ", "b"]
+    assert [tokens[i] for i in encode("a   1")] == ["a", "ĠĠ", "Ġ", "1"]  # the model's own would take all three
+
+
 def test_the_three_texts_differ():
     texts = list(smollm2.texts().values())
     assert len(set(texts)) == 3 and all(len(text) > 150_000 for text in texts)
