@@ -23,6 +23,7 @@ from posviz.views.extrapolation import (
     Spectrum,
     XPosDecay,
 )
+from posviz.views.parts import ENCODINGS
 
 TABLE = Path(lab.__file__).parent / "results.json"
 
@@ -67,7 +68,8 @@ def test_losses_are_the_recorded_ones_of_both_seeds(model, encoding, fix, change
 
 def test_every_recorded_measurement_can_be_chosen():
     chosen = {
-        (encoding, change) for encoding in extrapolation.ENCODINGS.values() for change in extrapolation.FIXES.values()
+        (ENCODINGS[model], extrapolation.FIXES[fix])
+        for model, fix in itertools.product(*(control.options for control in LossByLength.controls))
     }
     assert {(row["encoding"], row["change"]) for row in json.loads(TABLE.read_text())["rows"]} <= chosen
 

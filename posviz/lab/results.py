@@ -40,6 +40,22 @@ NAMES = {  # encoding: as the chapters write it
     "kerple_power": "KERPLE power",
     "sandwich": "Sandwich",
 }
+CHANGE_NAMES = {  # change: as the chapters write it
+    None: "none",
+    "log_n": "log-n",
+    "pi": "PI",
+    "ntk": "NTK-aware",
+    "ntk × 8": "NTK-aware, s = 8 always",
+    "ntk_by_parts": "NTK by parts",
+    "yarn": "YaRN",
+    "ntk+log_n": "NTK-aware + log-n",
+    "yarn+log_n": "YaRN + log-n",
+    "random": "new rows: random",
+    "zero": "new rows: zero",
+    "repeat": "new rows: the last one",
+    "wrap": "new rows: from the start again",
+    "interpolate": "all rows: stretched",
+}
 _CHANGED = {
     "learned": {", wrapped": "wrap", ", stretched": "interpolate"},
     "rope": {"": None, " + PI": "pi", " + NTK-aware": "ntk", " + YaRN": "yarn"},

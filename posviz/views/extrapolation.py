@@ -1,6 +1,7 @@
 """The pictures of chapter 6: loss and entropy by length, scaled frequencies, penalties, log-n, attention up close."""
 
 from functools import cache, lru_cache
+from itertools import zip_longest
 
 import numpy as np
 from matplotlib.collections import PathCollection
@@ -11,47 +12,12 @@ from matplotlib.transforms import IdentityTransform, ScaledTranslation
 
 import posviz
 from posviz import lab, style
+from posviz.lab.results import CHANGE_NAMES, LENGTHS, SEEDS, entropy, loss, smollm2_loss
 from posviz.live import Choice, Range, Steps, Text, Toggle, View
+from posviz.views.parts import ENCODINGS, curve, heat_map, log_axis, measured, outside_legend, points, thousands
 
 TURN = 2 * np.pi
-LENGTHS = (128, 256, 512, 1024)  # bytes of context in the recorded measurements; the first is the trained length
-
-ENCODINGS = {  # as the chapter writes them: as the lab does
-    "no encoding": "none",
-    "learned table": "learned",
-    "sinusoidal": "sinusoidal",
-    "Transformer-XL": "transformer_xl",
-    "T5": "t5",
-    "DeBERTa": "deberta",
-    "RoPE": "rope",
-    "xPos": "xpos",
-    "ALiBi": "alibi",
-    "KERPLE log": "kerple_log",
-    "KERPLE power": "kerple_power",
-    "Sandwich": "sandwich",
-}
-FIXES = {
-    "none": None,
-    "log-n": "log_n",
-    "PI": "pi",
-    "NTK-aware": "ntk",
-    "NTK-aware, s = 8 always": "ntk × 8",
-    "NTK by parts": "ntk_by_parts",
-    "YaRN": "yarn",
-    "NTK-aware + log-n": "ntk+log_n",
-    "YaRN + log-n": "yarn+log_n",
-    "new rows: random": "random",
-    "new rows: zero": "zero",
-    "new rows: the last one": "repeat",
-    "new rows: from the start again": "wrap",
-    "all rows: stretched": "interpolate",
-}
-
-
-@cache
-def recorded():
-    """{(encoding, change, seed): row} of everything that was measured on the small models; needs no torch."""
-    return {(row["encoding"], row["change"], row["seed"]): row for row in lab.results()["rows"]}
+FIXES = {name: change for change, name in CHANGE_NAMES.items()}
 
 
 class LossByLength(View):
@@ -63,32 +29,26 @@ class LossByLength(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        _length_axis(axes, "loss (nats a byte)")
-        for (_, change, seed), row in recorded().items():
-            if change is None and seed == 1:
-                axes.plot(LENGTHS, row["loss"], **style.reference | {"linestyle": "-", "color": "#CFCFCF"})
-        axes.set_ylim(1.8, 4.2)
-        self.lines = {}
+        _length_axis(axes, "loss (nats a byte)", (1.8, 4.2))
+        for (_, change, seed), losses in loss.items():
+            if change is None and seed == SEEDS[0]:
+                axes.plot(LENGTHS, losses, **style.reference | {"linestyle": "-", "color": "#CFCFCF"})
+        self.lines, thin = {}, {"linewidth": 1, "markersize": 4}
         for index, words in enumerate(("as trained", "with the change")):
-            look = style.line(index) | {"marker": style.MARKERS[index], "markersize": 8}
-            (first,) = axes.plot([], [], **look, label=words)
-            (second,) = axes.plot([], [], **look | {"linewidth": 1, "markersize": 4})
-            self.lines[words] = [first, second]
-        axes.plot([], [], **style.line(4) | {"linewidth": 1, "marker": "o", "markersize": 4}, label="thin: second seed")
+            self.lines[words] = [measured(axes, index, markersize=8, label=words), measured(axes, index, **thin)]
+        measured(axes, 4, **thin, marker="o", label="thin: second seed")  # for the legend alone
         axes.legend(loc="upper left", ncols=3, frameon=False)
 
     def update(self, model, fix):
         encoding, change = ENCODINGS[model], FIXES[fix]
-        curves = {"as trained": _losses(encoding, None), "with the change": _losses(encoding, change) if change else []}
-        for words, lines in self.lines.items():
-            for line, curve in zip(lines, [*curves[words], [], []]):
-                line.set_data(LENGTHS[: len(curve)], curve)
-        changed = curves["with the change"]
-        if change and not changed:
-            return f"{fix}: this does not apply to {model}. {_grows(model, curves['as trained'])}"
-        if not change:
-            return _grows(model, curves["as trained"])
-        return f"{model}. {_grows('With ' + fix, changed)}"
+        plain, changed = _losses(encoding, None), _losses(encoding, change) if change else ()
+        for lines, curves in zip(self.lines.values(), (plain, changed)):
+            for line, losses in zip_longest(lines, curves, fillvalue=()):
+                line.set_data(LENGTHS[: len(losses)], losses)
+        if changed:
+            return f"{model}. {_grows('With ' + fix, changed)}"
+        refused = f"{fix}: this does not apply to {model}. " if change else ""
+        return refused + _grows(model, plain)
 
 
 class EntropyByLength(View):
@@ -104,34 +64,27 @@ class EntropyByLength(View):
 
     def draw(self, figure):
         left, right = figure.subplots(1, 2)
-        _length_axis(left, "entropy (nats)")
-        _length_axis(right, "loss (nats a byte)")
-        left.set_ylim(0, 7.4)
-        right.set_ylim(1.8, 4.2)
+        _length_axis(left, "entropy (nats)", (0, 7.4))
+        _length_axis(right, "loss (nats a byte)", (1.8, 4.2))
         left.plot(LENGTHS, np.log(LENGTHS), **style.reference | {"linewidth": 1.6}, label="ln n, the most there can be")
         self.entropy, self.loss = {}, {}
         for index, words in enumerate(("as it is", "with log-n")):
-            look = style.line(index) | {"marker": style.MARKERS[index], "markersize": 8, "label": words}
-            (self.entropy[words],) = left.plot([], [], **look)
-            (self.loss[words],) = right.plot([], [], **look)
-        figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=3, frameon=False)
+            self.entropy[words] = measured(left, index, markersize=8, label=words)
+            self.loss[words] = measured(right, index, markersize=8)
+        outside_legend(figure, left, ncols=3)
 
     def update(self, model, seed):
         encoding, change = self.MODELS[model]
-        rows = {
-            "as it is": recorded()[encoding, change, seed],
-            "with log-n": recorded()[encoding, f"{change}+log_n" if change else "log_n", seed],
-        }
-        for words, row in rows.items():
-            self.entropy[words].set_data(LENGTHS, row["entropy"])
-            self.loss[words].set_data(LENGTHS, row["loss"])
-        plain, sharp = rows.values()
-        change = sharp["loss"][-1] - plain["loss"][-1]
-        verdict = "helps" if change < -0.01 else "hurts" if change > 0.01 else "does nothing"
+        plain, sharp = (encoding, change, seed), (encoding, f"{change}+log_n" if change else "log_n", seed)
+        for words, key in (("as it is", plain), ("with log-n", sharp)):
+            self.entropy[words].set_data(LENGTHS, entropy[key])
+            self.loss[words].set_data(LENGTHS, loss[key])
+        more = loss[sharp][-1] - loss[plain][-1]
+        verdict = "helps" if more < -0.01 else "hurts" if more > 0.01 else "does nothing"
         return (
-            f"{model}: from 128 to 1,024 bytes the entropy goes from {plain['entropy'][0]:.2f} to "
-            f"{plain['entropy'][-1]:.2f}, with log-n to {sharp['entropy'][-1]:.2f}. At 1,024 the loss goes from "
-            f"{plain['loss'][-1]:.2f} to {sharp['loss'][-1]:.2f}: log-n {verdict}."
+            f"{model}: from 128 to 1,024 bytes the entropy goes from {entropy[plain][0]:.2f} to "
+            f"{entropy[plain][-1]:.2f}, with log-n to {entropy[sharp][-1]:.2f}. At 1,024 the loss goes from "
+            f"{loss[plain][-1]:.2f} to {loss[sharp][-1]:.2f}: log-n {verdict}."
         )
 
 
@@ -154,43 +107,23 @@ class Spectrum(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(
-            xlim=(-0.03, 1.03),
-            ylim=(5e-4, 1.5e4),
-            yscale="log",
-            xticks=[0, 0.5, 1],
-            xticklabels=["fastest pair", "middle", "slowest pair"],
-            ylabel="wavelength ÷ trained length",
-            yticks=[0.001, 0.01, 0.1, 1, 10, 100, 1000],
-            yticklabels=["0.001", "0.01", "0.1", "1", "10", "100", "1,000"],
-        )
-        axes.minorticks_off()
+        log_axis(axes, "y", [0.001, 0.01, 0.1, 1, 10, 100, 1000])
+        axes.set(xlim=(-0.03, 1.03), ylim=(5e-4, 1.5e4), ylabel="wavelength ÷ trained length")
+        axes.set_xticks([0, 0.5, 1], ["fastest pair", "middle", "slowest pair"])
         axes.axhline(1, **style.reference | {"color": "#222222", "linestyle": "-"}, label="trained length")
         self.used = axes.axhline(4, **style.reference | {"color": "#222222", "linewidth": 1.6}, label="used length")
-        (self.plain,) = axes.plot([], [], **style.line(7) | {"linewidth": 1.4}, label="as trained")
-        (self.safe,) = axes.plot([], [], **style.marker(0) | {"markersize": 6}, label="after scaling")
-        (self.new,) = axes.plot([], [], **style.marker(1) | {"markersize": 6}, label="after scaling, with new angles")
+        self.plain = curve(axes, 7, linewidth=1.4, label="as trained")
+        self.safe = points(axes, 0, markersize=6, label="after scaling")
+        self.new = points(axes, 1, markersize=6, label="after scaling, with new angles")
         axes.legend(loc="upper left", ncols=2, frameon=False, columnspacing=1.5)
 
     def update(self, model, scaling, factor, times):
-        dim, base, trained, fast = self.MODELS[model]
+        dim, base, trained, _ = self.MODELS[model]
         plain = posviz.rope_frequencies(dim, base)
-        scaled = {
-            "none": lambda: plain,
-            "PI": lambda: posviz.position_interpolation(plain, factor),
-            "NTK-aware": lambda: posviz.rope_frequencies(dim, posviz.ntk_base(base, factor, dim)),
-            "dynamic NTK": lambda: posviz.rope_frequencies(
-                dim, posviz.dynamic_ntk_base(base, times * trained, trained, dim)
-            ),
-            "YaRN": lambda: posviz.yarn_frequencies(dim, factor, trained, base, beta_fast=fast),
-            "YaRN, the paper's ramp": lambda: posviz.yarn_frequencies(
-                dim, factor, trained, base, beta_fast=fast, ramp="paper"
-            ),
-            "Llama 3's": lambda: posviz.llama3_frequencies(dim, factor, base, trained),
-        }[scaling]()
+        scaled = _scaled(scaling, factor, times, *self.MODELS[model])
         place = np.linspace(0, 1, len(plain))
         reach = times * scaled / plain  # largest angle in use over the largest in training
-        new = (trained * plain < TURN) & (reach > 1 + 1e-9)
+        new = (trained * plain < TURN) & (reach > 1 + 1e-9)  # a pair that came round has met every angle
         wave = TURN / scaled / trained
         self.plain.set_data(place, TURN / plain / trained)
         self.safe.set_data(place[~new], wave[~new])
@@ -199,10 +132,25 @@ class Spectrum(View):
         how = f"{scaling}, s = {times if scaling == 'dynamic NTK' else factor}" if scaling != "none" else "no scaling"
         worst = f", up to {reach[new].max():.2f} times the trained ones" if new.any() else ""
         return (
-            f"{model}, {how}, {times} times the trained {trained:,}: {new.sum()} of {len(plain)} pairs meet new "
-            f"angles{worst}. One token turns the fastest pair by {scaled[0]:.2f} rad (in "
-            f"training {plain[0]:.2f})."
+            f"{model}, {how}, {times} times the trained {trained:,}: {new.sum()} of {len(plain)} pairs "
+            f"{'meets' if new.sum() == 1 else 'meet'} new angles{worst}. One token turns the fastest pair by "
+            f"{scaled[0]:.2f} rad (in training {plain[0]:.2f})."
         )
+
+
+def _scaled(scaling, factor, times, dim, base, trained, fast):
+    """Frequencies of all pairs under a scaling of Spectrum, in radians per token, shape (dim/2,)."""
+    plain, yarn = posviz.rope_frequencies(dim, base), (dim, factor, trained, base, fast)
+    return {
+        "none": lambda: plain,
+        "PI": lambda: posviz.position_interpolation(plain, factor),
+        "NTK-aware": lambda: posviz.rope_frequencies(dim, posviz.ntk_base(base, factor, dim)),
+        # dynamic: its factor is what the text needs, and no slider
+        "dynamic NTK": lambda: _scaled("NTK-aware", times, times, dim, base, trained, fast),
+        "YaRN": lambda: posviz.yarn_frequencies(*yarn),
+        "YaRN, the paper's ramp": lambda: posviz.yarn_frequencies(*yarn, ramp="paper"),
+        "Llama 3's": lambda: posviz.llama3_frequencies(dim, factor, base, trained),
+    }[scaling]()
 
 
 class RealModel(View):
@@ -210,37 +158,34 @@ class RealModel(View):
 
     title = "SmolLM2-135M past its trained length"
     size = (9, 4.2)
-    MODES = {"plain": "as trained", "pi": "PI", "ntk": "NTK-aware", "yarn": "YaRN", "cut": "last 8,192 tokens only"}
+    MODES = CHANGE_NAMES | {"plain": "as trained", "cut": "last 8,192 tokens only"}
     TEXTS = ["all three texts", "documentation, first half", "documentation, second half", "source code"]
     controls = [Choice("text", TEXTS)]
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(
-            xlim=(0, 16_384),
-            ylim=(1, 8),
-            xlabel="position (tokens)",
-            ylabel="loss (nats a token)",
-            xticks=[0, 4096, 8192, 12_288, 16_384],
-            xticklabels=["0", "4,096", "8,192", "12,288", "16,384"],
-        )
+        ticks = range(0, 16_385, 4096)
+        axes.set(xlim=(0, 16_384), xlabel="position (tokens)", xticks=ticks, xticklabels=thousands(ticks))
+        axes.set(ylim=(1, 8), ylabel="loss (nats a token)")
         axes.axvline(8192, **style.reference)
         axes.text(8350, 7.5, "trained length")
         self.curves = {}
-        for index, (mode, words) in enumerate(self.MODES.items()):
-            look = style.line(index) | {"marker": style.MARKERS[index], "markersize": 6}
-            (self.curves[mode],) = axes.plot([], [], **look, label=words)
+        for index, mode in enumerate(("plain", "pi", "ntk", "yarn", "cut")):
+            self.curves[mode] = measured(axes, index, markersize=6, label=self.MODES[mode])
         axes.legend(loc="upper left", frameon=False)
 
     def update(self, text):
-        ends = {}
-        for mode, curve in self.curves.items():
-            losses = _of_real_model(self.TEXTS.index(text), mode)
-            curve.set_data(*losses)
-            ends[mode] = f"{losses[1][-1]:.2f}"
+        end = {}
+        for mode, line in self.curves.items():
+            of_texts = smollm2_loss[mode].reshape(3, -1, 4).mean(axis=2)  # (texts, stretches of 4 bins, 2,048 tokens)
+            losses = of_texts.mean(axis=0) if text == self.TEXTS[0] else of_texts[self.TEXTS.index(text) - 1]
+            back = 2048 * np.arange(len(losses))[::-1]  # from the last stretch: "cut" has no others
+            line.set_data(16_384 - 1024 - back, losses)
+            end[mode] = f"{losses[-1]:.2f}"
         return (
-            f"SmolLM2-135M, trained on 8,192 tokens, on {text}. Loss at the end of 16,384 tokens: {ends['plain']} as trained, "
-            f"{ends['pi']} with PI, {ends['ntk']} NTK-aware, {ends['yarn']} with YaRN; {ends['cut']} from the last 8,192 alone."
+            f"SmolLM2-135M, trained on 8,192 tokens, on {text}. Loss at the end of 16,384 tokens: {end['plain']} as "
+            f"trained, {end['pi']} with PI, {end['ntk']} NTK-aware, {end['yarn']} with YaRN; "
+            f"{end['cut']} from the last 8,192 alone."
         )
 
 
@@ -258,21 +203,15 @@ class BiasShapes(View):
     def draw(self, figure):
         left, right = figure.subplots(1, 2)
         for axes in (left, right):
-            axes.set(
-                xscale="log",
-                xlim=(1, 4096),
-                xlabel="distance (tokens)",
-                xticks=[1, 8, 64, 512, 4096],
-                xticklabels=["1", "8", "64", "512", "4,096"],
-            )
-            axes.minorticks_off()
+            log_axis(axes, "x", [1, 8, 64, 512, 4096])
+            axes.set(xlim=(1, 4096), xlabel="distance (tokens)")
         left.set(ylim=(-15, 0.5), ylabel="added to the score")
         right.set(ylim=(0, 1.03), ylabel="weight within the distance")
         self.bias, self.within = {}, {}
         for index, name in enumerate(("ALiBi", "KERPLE log", "KERPLE power", "Sandwich")):
-            (self.bias[name],) = left.plot([], [], **style.line(index), label=name)
-            (self.within[name],) = right.plot([], [], **style.line(index))
-        figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=4, frameon=False)
+            self.bias[name] = curve(left, index, label=name)
+            self.within[name] = curve(right, index)
+        outside_legend(figure, left, ncols=4)
 
     def update(self, head, r1, r2):
         distance = np.arange(4096)
@@ -289,10 +228,8 @@ class BiasShapes(View):
             self.bias[name].set_data(shown, values[shown])
             self.within[name].set_data(shown, within[shown])
             reach.append(f"{int((within < 0.99).sum()):,} ({name})")
-        return (
-            f"4,096 keys that fit equally well, head {head} of 8: 99 % of the weight lies within "
-            f"{', '.join(reach)} tokens."
-        )
+        far = ", ".join(reach)
+        return f"4,096 keys that fit equally well, head {head} of 8: 99 % of the weight lies within {far} tokens."
 
 
 class XPosDecay(View):
@@ -309,14 +246,14 @@ class XPosDecay(View):
         axes = figure.subplots()
         axes.set(xlim=(-20, 2068), ylim=(-0.25, 1.1), xlabel="distance (tokens)", ylabel="score ÷ score at distance 0")
         axes.axhline(0, **style.reference)
-        (self.rope,) = axes.plot([], [], **style.line(7) | {"linewidth": 1.4}, label="RoPE")
-        (self.ceiling,) = axes.plot([], [], **style.line(1), label="mean factor of xPos over all pairs")
-        (self.xpos,) = axes.plot([], [], **style.line(0), label="xPos")
+        self.rope = curve(axes, 7, linewidth=1.4, label="RoPE")
+        self.ceiling = curve(axes, 1, label="mean factor of xPos over all pairs")
+        self.xpos = curve(axes, 0, label="xPos")
         axes.legend(loc="upper right", frameon=False)
 
     def update(self, scale_base, gamma):
         distance = np.arange(0, 2049, 4)
-        factor = posviz.xpos_scale(distance, 64, gamma, scale_base)
+        factor = posviz.xpos_scale(distance, 64, gamma, scale_base)  # (distances, pairs)
         turned = np.cos(np.outer(distance, posviz.rope_frequencies(64)))
         self.rope.set_data(distance, turned.mean(axis=1))
         self.xpos.set_data(distance, (turned * factor).mean(axis=1))
@@ -324,8 +261,8 @@ class XPosDecay(View):
         at = distance.tolist().index(512)
         return (
             f"Scale base {scale_base:,}, γ = {gamma:.1f}: at distance 512 the fastest pair keeps "
-            f"{_percent(factor[at, 0])} of its part of the score and the slowest {_percent(factor[at, -1])}; the "
-            f"score is {(turned * factor)[at].mean():+.3f} in place of {turned[at].mean():+.3f}."
+            f"{_percent(factor[at, 0])} of its part of the score and the slowest {_percent(factor[at, -1])}; "
+            f"the score is {(turned * factor)[at].mean():+.3f} in place of {turned[at].mean():+.3f}."
         )
 
 
@@ -335,6 +272,7 @@ class Needle(View):
     title = "Weight of one fitting key among more and more keys"
     size = (9, 4.2)
     RULES = ("as it is", "ln L − ln n added", "ln n / ln L multiplied", "ln L − ln n multiplied")
+    OTHERS = np.random.RandomState(0).normal(size=2**15)  # scores of the keys that do not fit
     controls = [
         Range("needle", 2.0, 12.0, 0.5, default=9.0, label="score of the key that fits"),
         Choice("trained", [128, 512, 2048], default=512, label="trained length L (tokens)"),
@@ -342,36 +280,27 @@ class Needle(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(
-            xscale="log",
-            xlim=(28, 37_000),
-            ylim=(-0.03, 1.05),
-            xticks=[32, 128, 512, 2048, 8192, 32768],
-            xticklabels=["32", "128", "512", "2,048", "8,192", "32,768"],
-            xlabel="number of keys n",
-            ylabel="weight of the key that fits",
-        )
-        axes.minorticks_off()
+        log_axis(axes, "x", [32, 128, 512, 2048, 8192, 32768])
+        axes.set(xlim=(28, 37_000), xlabel="number of keys n")
+        axes.set(ylim=(-0.03, 1.05), ylabel="weight of the key that fits")
         self.length = axes.axvline(512, **style.reference)
-        self.curves = {}
-        for index, rule in enumerate(self.RULES):
-            look = style.marker(1) | {"markersize": 11, "fillstyle": "none"} if index == 1 else style.line(index)
-            (self.curves[rule],) = axes.plot([], [], **look, label=rule)
+        self.curves = {rule: curve(axes, index, label=rule) for index, rule in enumerate(self.RULES)}
+        rings = {"linestyle": "none", "marker": "s", "markersize": 11, "fillstyle": "none"}
+        self.curves["ln L − ln n added"].set(**rings)  # for it equals the first curve
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
 
     def update(self, needle, trained):
-        numbers, others = 2 ** np.arange(5, 16), _scores()
+        numbers = 2 ** np.arange(5, 16)
         self.length.set_xdata([trained, trained])
         weights = {rule: [] for rule in self.RULES}
         for n in numbers:
-            scores = np.append(needle, others[: n - 1])
+            scores = np.append(needle, self.OTHERS[: n - 1])  # (n,)
             difference = np.log(trained) - np.log(n)
-            for rule, changed in zip(
-                self.RULES, (scores, scores + difference, scores * posviz.log_n_factor(n, trained), scores * difference)
-            ):
+            ruled = scores, scores + difference, scores * posviz.log_n_factor(n, trained), scores * difference
+            for rule, changed in zip(self.RULES, ruled):
                 weights[rule].append(posviz.softmax(changed)[0])
-        for rule, curve in self.curves.items():
-            curve.set_data(numbers, weights[rule])
+        for rule, line in self.curves.items():
+            line.set_data(numbers, weights[rule])
         begin = numbers.tolist().index(trained)
         plain, added, ratio, _ = (f"{row[begin]:.2f} to {row[-1]:.2f}" for row in weights.values())
         return (
@@ -396,10 +325,7 @@ class AttentionMicroscope(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        self.weights = axes.imshow(
-            np.zeros((1, 1)), vmin=0, vmax=1, cmap=style.SEQUENTIAL, interpolation="nearest", extent=(0, 1, 1, 0)
-        )
-        axes.set(xticks=[], yticks=[])
+        self.weights = heat_map(axes, None, 0, 1)
         size = style.font_size()
         axes.set_xlabel("letter that is looked at", labelpad=1.9 * size)
         axes.set_ylabel("letter that looks", labelpad=1.9 * size)
@@ -422,44 +348,37 @@ class AttentionMicroscope(View):
         if len(data) < 2:
             self.weights.set_data(np.full((1, 1), np.nan))
             return "Type at least two letters: then every letter after the first has something to look back at."
-        weights = _attention(ENCODINGS[encoding], data)[layer - 1, head - 1]
+        weights = _attention(ENCODINGS[encoding], data)[layer - 1, head - 1]  # (queries, keys)
         n = len(data)
         self.weights.set_data(np.ma.masked_array(np.sqrt(weights), ~np.tri(n, dtype=bool)))
         later = weights[1:]
-        distance = np.arange(n)[1:, None] - np.arange(n)
+        distance = np.arange(1, n)[:, None] - np.arange(n)
         near = later[(distance == 0) | (distance == 1)].sum() / (n - 1)
         return (
-            f"{encoding}, layer {layer}, head {head}, {n} letters{' in another order' * shuffle}: "
-            f"{_percent(near)} of the weight goes to the letter itself and the one before, "
-            f"{_percent(later[:, 0].mean())} to the first letter; the mean distance is "
-            f"{(later * np.maximum(distance, 0)).sum() / (n - 1):.1f}."
+            f"{encoding}, layer {layer}, head {head}, {n} letters{' in another order' * shuffle}: {_percent(near)} of "
+            f"the weight goes to the letter itself and the one before, {_percent(later[:, 0].mean())} to the first "
+            f"letter; the mean distance is {(later * np.maximum(distance, 0)).sum() / (n - 1):.1f}."
         )
 
 
-def _length_axis(axes, ylabel):
-    axes.set_xscale("log", base=2)
-    axes.set(
-        xlim=(115, 1140),
-        xlabel="context (bytes)",
-        ylabel=ylabel,
-        xticks=LENGTHS,
-        xticklabels=["128\ntrained", "256\n2 times", "512\n4 times", "1,024\n8 times"],
-    )
-    axes.minorticks_off()
+def _length_axis(axes, ylabel, ylim):
+    log_axis(axes, "x", LENGTHS)
+    axes.set(xlim=(115, 1140), ylim=ylim, xlabel="context (bytes)", ylabel=ylabel)
+    axes.set_xticklabels(["128\ntrained", "256\n2 times", "512\n4 times", "1,024\n8 times"])
 
 
 def _losses(encoding, change):
-    """Loss at each length, one list a seed; a learned table as it is has no answer beyond the trained length."""
+    """Loss at each length, one array a seed; a learned table as it is has no answer beyond the trained length."""
     if encoding == "learned" and change is None:
-        return [recorded()[encoding, "random", seed]["loss"][:1] for seed in (1, 2)]
-    return [recorded()[encoding, change, seed]["loss"] for seed in (1, 2) if (encoding, change, seed) in recorded()]
+        return [loss[encoding, "random", seed][:1] for seed in SEEDS]
+    return [loss[encoding, change, seed] for seed in SEEDS if (encoding, change, seed) in loss]
 
 
 def _grows(what, curves):
-    """One sentence on how the loss goes up; curves is a list of losses, one a seed."""
+    """Two sentences on how the loss goes up; curves is a list of losses, one a seed."""
     if len(curves[0]) == 1:
         return f"{what}: loss {curves[0][0]:.2f} at 128 bytes. Beyond there is no row, so there is no answer."
-    times = [f"{curve[-1] / curve[0]:.2f}" for curve in curves]
+    times = [f"{losses[-1] / losses[0]:.2f}" for losses in curves]
     return (
         f"{what}: loss {curves[0][0]:.2f} at 128 bytes, {curves[0][1]:.2f} at 256, {curves[0][3]:.2f} at 1,024. "
         f"That is {' and '.join(times)} times the loss at 128 (two seeds)."
@@ -467,26 +386,8 @@ def _grows(what, curves):
 
 
 @cache
-def _of_real_model(text, mode):
-    """(positions, mean loss of the 2,048 tokens around each) of SmolLM2 on text 1, 2 or 3, or 0 for the mean of all."""
-    measured = lab.smollm2()
-    names = list(dict.fromkeys(run["text"] for run in measured["runs"]))
-    wanted = names if text == 0 else [names[text - 1]]
-    runs = [run["loss_by_bin"] for run in measured["runs"] if run["mode"] == mode and run["text"] in wanted]
-    losses = np.mean(runs, axis=0).reshape(-1, 4).mean(axis=1)
-    start = measured["length"] - 2048 * len(losses)  # "cut" reads the last tokens only
-    return start + 1024 + 2048 * np.arange(len(losses)), losses
-
-
-@cache
 def _sandwich():
     return posviz.sandwich_bias(np.arange(4096), 8)
-
-
-@cache
-def _scores():
-    """Scores of keys that do not fit, drawn once: normal, mean 0, spread 1."""
-    return np.random.RandomState(0).normal(size=2**15)
 
 
 @cache
@@ -496,10 +397,8 @@ def _model(encoding):
 
 @lru_cache(64)
 def _attention(encoding, data):
-    """Attention weights (layers, heads, query, key) of a shipped model on these bytes, read-only; imports torch."""
-    weights = lab.attention(_model(encoding), data)
-    weights.flags.writeable = False
-    return weights
+    """Attention weights (layers, heads, query, key) of a shipped model on these bytes; imports torch."""
+    return lab.attention(_model(encoding), data)
 
 
 class _Letters(PathCollection):
@@ -508,14 +407,8 @@ class _Letters(PathCollection):
     def __init__(self, axes, right, up):
         """right, up: how many points the letters stand away from their place."""
         away = ScaledTranslation(right / 72, up / 72, axes.figure.dpi_scale_trans)
-        super().__init__(
-            [],
-            facecolors="black",
-            clip_on=False,
-            offsets=[],
-            offset_transform=axes.transAxes + away,
-            transform=IdentityTransform(),
-        )  # else the outlines would be stretched with the axes
+        super().__init__([], facecolors="black", clip_on=False, offsets=[], offset_transform=axes.transAxes + away)
+        self.set_transform(IdentityTransform())  # else the outlines would be stretched with the axes
         axes.add_collection(self, autolim=False)
 
     def show(self, letters, x, y):

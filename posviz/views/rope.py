@@ -106,8 +106,9 @@ class ClockWall(View):
         self.arcs.set_data(_arcs(x[~done], y[~done], 0.42 * pitch, angles[~done]))
         self.hands.set_data(strokes(x, y, x + 0.34 * pitch * np.cos(angles), y + 0.34 * pitch * np.sin(angles)))
         return (
-            f"Position {position:,}, base {base:,.0f}: {done.sum()} of {len(angles)} pairs have come round at least "
-            f"once. The fastest has made {_turns(angles[0])} turns, the slowest {_turns(angles[-1])}."
+            f"Position {position:,}, base {base:,.0f}: {done.sum()} of {len(angles)} pairs "
+            f"{'has' if done.sum() == 1 else 'have'} come round at least once. The fastest has made "
+            f"{_turns(angles[0])} turns, the slowest {_turns(angles[-1])}."
         )
 
 
@@ -217,8 +218,9 @@ class AnglesSeen(View):
         self.used.set_data(pair, met)
         self.unseen.set_data(strokes(pair[new], seen[new], pair[new], met[new]))
         return (
-            f"Trained on {trained:,} tokens, used on {used:,}, base {base:,.0f}: {new.sum()} of 64 pairs meet angles "
-            f"never seen in training. The slowest saw up to {before[-1]:.3g} rad and now reaches {now[-1]:.3g} rad."
+            f"Trained on {trained:,} tokens, used on {used:,}, base {base:,.0f}: {new.sum()} of 64 pairs "
+            f"{'meets' if new.sum() == 1 else 'meet'} angles never seen in training. "
+            f"The slowest saw up to {before[-1]:.3g} rad and now reaches {now[-1]:.3g} rad."
         )
 
 
