@@ -174,6 +174,7 @@ def test_wavelengths_and_new_angles_are_those_of_each_pair(model, dim, base, tra
         ({}, "23 of 64 pairs meet new angles, up to 4.00 times"),
         ({"scaling": "PI"}, "0 of 64 pairs meet new angles. One token turns the fastest pair by 0.25 rad"),
         ({"scaling": "NTK-aware"}, "22 of 64 pairs meet new angles, up to 1.62 times"),
+        ({"scaling": "NTK-aware", "factor": 8}, "1 of 64 pairs meets new angles, up to 1.03 times"),
         ({"scaling": "NTK-aware", "factor": 9}, "0 of 64 pairs"),
         ({"scaling": "dynamic NTK"}, "22 of 64 pairs"),
         ({"scaling": "YaRN"}, "0 of 64 pairs meet new angles. One token turns the fastest pair by 1.00 rad"),

@@ -282,6 +282,7 @@ def test_lengths_that_did_not_fit_are_said_and_the_others_shown():
     [
         (ClockWall, {"position": 1000}, "36 of 64 pairs"),
         (ClockWall, {"position": 2048}, "41 of 64 pairs"),
+        (ClockWall, {"position": 7}, "1 of 64 pairs has come round"),
         (ClockWall, {"position": 2048, "base": 1e6}, "27 of 64 pairs"),
         (TurningPair, {"m": 0, "n": 0}, "+0.600"),
         (TurningPair, {"m": 2, "n": 0}, "+0.947"),
@@ -290,6 +291,7 @@ def test_lengths_that_did_not_fit_are_said_and_the_others_shown():
         (AnglesSeen, {}, "23 of 64 pairs meet"),
         (AnglesSeen, {}, "saw up to 0.236 rad and now reaches 0.946 rad"),
         (AnglesSeen, {"used": 2048}, "0 of 64 pairs"),
+        (AnglesSeen, {"trained": 5120, "base": 1e3}, "1 of 64 pairs meets"),
         (AnglesSeen, {"used": 2560}, "23 of 64 pairs"),
         (AnglesSeen, {"base": 1e6}, "37 of 64 pairs meet"),
         (AnglesSeen, {"base": 1e6}, "reaches 0.0102 rad"),
