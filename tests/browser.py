@@ -58,9 +58,7 @@ def chromium():
 @contextlib.contextmanager
 def server(root, home):
     """A JupyterLab over the folder `root` on a free loopback port, all its settings under `home`; yields its URL."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     command = [
         sys.executable,
@@ -75,15 +73,10 @@ def server(root, home):
     with open(home / "server.log", "w+") as log:
         process = subprocess.Popen(command, env=env, cwd=root, stdout=log, stderr=log)
         try:
-            _wait_until_it_answers(process, url, log)
+            wait_until_it_answers(process, f"{url}/api/status", log)
             yield url
         finally:
-            process.terminate()  # the server shuts its kernels down first
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            stop(process)
 
 
 def _settings_under(home):
@@ -96,11 +89,27 @@ def _settings_under(home):
     return env
 
 
-def _wait_until_it_answers(process, url, log):
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def stop(process):
+    process.terminate()  # a server shuts its kernels down first
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def wait_until_it_answers(process, url, log):
+    """Until `process`, a server, answers at `url`; RuntimeError with its `log` if it ends or takes a minute."""
     end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
         with contextlib.suppress(OSError):
-            urllib.request.urlopen(f"{url}/api/status", timeout=5).close()
+            urllib.request.urlopen(url, timeout=5).close()
             return
         time.sleep(0.1)
     log.seek(0)
