@@ -9,7 +9,7 @@ endif
 ETC := $(VENV)/etc/jupyter
 PYTEST := $(BIN)/python -m pytest
 RUFF := $(BIN)/python -m ruff
-PAGES := tests/test_front_ends.py tests/test_site.py tests/test_slides.py
+PAGES := tests/test_front_ends.py tests/test_site.py tests/test_slides.py tests/test_wheel.py
 
 .PHONY: help install lab test test-pages test-all format notebooks site slides student clean
 
@@ -22,6 +22,7 @@ $(VENV)/.installed: requirements.txt pyproject.toml $(wildcard jupyter-config/*.
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "posviz needs Python 3.11 or newer as '$(PYTHON)'. Install it, or name it: make PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "This Python has no venv module. Install it (Debian, Ubuntu: apt install python3-venv) and run make again."; exit 1; }
 	@echo "Installing into $(VENV). This takes a few minutes the first time."
+	@[ "$$(uname -s)$$PIP_EXTRA_INDEX_URL" != Linux ] || echo "Several GB less on Linux: stop, set PIP_EXTRA_INDEX_URL as README.md says, run make again."
 	@$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
@@ -41,11 +42,9 @@ $(VENV)/.installed-tools: $(VENV)/.installed tools/requirements.txt
 install: $(VENV)/.installed  ## create .venv with everything the course needs
 	@echo "Installed in $(VENV). Next: make lab"
 
-# Jupyter takes the next free port by itself. jupyter-config turns off its question about news.
+# What `posviz` does with a copy, here with the chapters themselves.
 lab: $(VENV)/.installed  ## open the chapters in JupyterLab
-	@JUPYTER_CONFIG_PATH="$(CURDIR)/jupyter-config$${JUPYTER_CONFIG_PATH:+:$$JUPYTER_CONFIG_PATH}" \
-		$(BIN)/python -m jupyter lab --ServerApp.ip=127.0.0.1 --ServerApp.root_dir=notebooks \
-		$$([ "$$(id -u)" = 0 ] && echo --allow-root)
+	@$(BIN)/python -m posviz notebooks
 
 # Ruff, then three runs one after the other, so that Chromium never shares two cores with anything else; all run in any case.
 # -p no:python: the first run collects notebooks only.
@@ -61,7 +60,7 @@ test: $(VENV)/.installed-tests  ## check everything: layout of the code, noteboo
 	$(PYTEST) -n 2 --doctest-modules posviz tests $(PAGES:%=--ignore=%) --ignore=tests/test_browser.py || failed="$$failed unit-tests"; \
 	if [ -n "$$failed" ]; then echo "Failed, see above:$$failed"; exit 1; fi
 
-test-pages: $(VENV)/.installed-tests  ## check handouts, slides and other front ends with one chapter
+test-pages: $(VENV)/.installed-tests  ## check handouts, slides, other front ends and the wheel with one chapter
 	$(PYTEST) $(PAGES)
 
 # A push would wait too long for every chapter, so this runs once a week.

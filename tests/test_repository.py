@@ -10,8 +10,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parent.parent
+NODE_24 = {"actions/checkout": 5, "actions/setup-python": 6}  # the first version of an action that runs on Node 24
 CONDA_NAMES = {"pytorch": "torch"}
 BROUGHT_ALONG = {"IPython"}  # by jupyterlab
 
@@ -29,7 +31,8 @@ def test_pip_and_conda_install_the_same_packages_in_the_same_ranges():
     entries = re.findall(r"^  - ([^:\s]+)$", (ROOT / "environment.yml").read_text().partition("dependencies:")[2], re.M)
     conda = requirements("\n".join(entries))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert conda.pop("python") == project["requires-python"]
+    python = re.fullmatch(r"=(3\.\d+)", conda.pop("python"))  # what repo2docker can read: it ignores a range
+    assert python and python[1] in SpecifierSet(project["requires-python"])
     del conda["pip"]
     assert {CONDA_NAMES.get(name, name): version for name, version in conda.items()} == RUNTIME
 
@@ -95,3 +98,21 @@ def test_make_says_in_one_line_what_is_missing(script, words, tmp_path):
 def test_the_readme_names_the_two_commands():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "make lab" in text and "make test" in text
+
+
+def test_actions_run_on_a_node_that_the_runners_still_have():
+    """Node 20 left GitHub's runners in September 2026."""
+    text = "".join(path.read_text() for path in (ROOT / ".github" / "workflows").glob("*.yml"))
+    used = re.findall(r"uses: (\S+)@v(\d+)", text)
+    assert len(used) == text.count("uses:") > 0
+    assert [(name, version) for name, version in used if int(version) < NODE_24[name]] == []
+
+
+def test_a_block_of_the_readme_is_for_one_system_and_can_be_pasted():
+    """It names no system, so it has no remark on another one; paths of Windows and of a shell do not meet in it."""
+    for file in ("README.md", "docs/teaching.md"):
+        blocks = re.findall(r"^```\n(.*?)^```$", (ROOT / file).read_text(encoding="utf-8"), re.M | re.S)
+        assert blocks
+        for block in blocks:
+            assert not re.search(r"\b(Windows|Linux|macOS)\b", block), block
+            assert not ("\\Scripts\\" in block and re.search(r"/bin/|source |export ", block)), block

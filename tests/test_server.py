@@ -12,8 +12,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
-import zipfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import SimpleNamespace
 
 import browser
@@ -153,20 +152,6 @@ def test_a_running_server_exports_a_picture_with_its_text(tmp_path):
         asked = urllib.request.Request(f"{url}/nbconvert/html/clock.ipynb", headers={"Referer": f"{url}/lab"})
         ours, theirs = pictures_of(urllib.request.urlopen(asked, timeout=60))
     assert ours["alt"] == OURS[1]["image/png"]["alt"] and theirs["alt"] != THEIRS[1]["image/png"]["alt"]
-
-
-def test_a_wheel_brings_files_of_our_own_names_only(tmp_path):
-    for name in ("posviz", "jupyter-config"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "checkpoints"))
-    for name in ("pyproject.toml", "requirements.txt", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, tmp_path)
-    command = "pip wheel --quiet --no-deps --no-build-isolation --no-index --wheel-dir wheels ."
-    subprocess.run([sys.executable, "-m", *command.split()], cwd=tmp_path, check=True)
-    (wheel,) = (tmp_path / "wheels").glob("*.whl")
-    files = [PurePosixPath(name) for name in zipfile.ZipFile(wheel).namelist()]
-    assert {file.parts[0].partition("-")[0] for file in files} == {"posviz"}
-    data = ["/".join(file.parts[1:]) for file in files if file.parts[0].endswith(".data")]
-    assert data == ["data/etc/jupyter/jupyter_server_config.d/posviz.json"]
 
 
 def test_what_is_installed_names_this_module():
