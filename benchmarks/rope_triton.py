@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 TILE = 1024  # pairs that a program turns at a time: 8 for each of its 128 threads, so that loads are 16 bytes wide
-HEADS = 4  # heads that a program turns with the cos and sin it has read
+HEADS = tl.constexpr(4)  # heads that a program turns with the cos and sin it has read
 
 
 def rotate_pairs(x, cos, sin, layout="interleaved", inplace=False):
@@ -31,33 +31,27 @@ def rotate_pairs(x, cos, sin, layout="interleaved", inplace=False):
             f"cos and sin must have one row a position, the same for all heads, and at most {x.shape[-1] // 2} "
             f"columns; got {tuple(cos.shape)} and {tuple(sin.shape)} for x of shape {tuple(x.shape)}"
         )
-    return _Rotation.apply(x, cos, sin, layout, inplace, False)
+    return _Rotation.apply(x, cos, sin, layout, inplace)
 
 
 class _Rotation(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, cos, sin, layout, inplace, back):
+    def forward(ctx, x, cos, sin, layout, inplace):
         ctx.save_for_backward(cos, sin)
-        ctx.layout, ctx.back = layout, back
+        ctx.layout = layout
         if inplace:
             ctx.mark_dirty(x)
         out = x if inplace else torch.empty_like(x)
-        _launch(x, cos, sin, out, layout, back)
+        _launch(x, cos, sin, out, layout)
         return out
 
     @staticmethod
     def backward(ctx, gradient):
-        return (
-            _Rotation.apply(gradient, *ctx.saved_tensors, ctx.layout, False, not ctx.back),
-            None,
-            None,
-            None,
-            None,
-            None,
-        )
+        cos, sin = ctx.saved_tensors
+        return _Rotation.apply(gradient, cos, -sin, ctx.layout, False), None, None, None, None  # turned back
 
 
-def _launch(x, cos, sin, out, layout, back):
+def _launch(x, cos, sin, out, layout):
     missing = (None,) * (4 - x.ndim)
     x, out = x[missing], out[missing]
     batch, heads, rows, dim = x.shape
@@ -68,8 +62,7 @@ def _launch(x, cos, sin, out, layout, back):
     tile = min(triton.next_power_of_2(rows), max(1, TILE // width))
     rest = dim - 2 * pairs if out.data_ptr() != x.data_ptr() else 0
     steps = [cos.stride(axis) if cos.shape[axis] > 1 else 0 for axis in (0, 2)]
-    programs = batch * triton.cdiv(rows, tile) * triton.cdiv(heads, HEADS)
-    _kernel[(programs,)](
+    _kernel[triton.cdiv(rows, tile) * triton.cdiv(heads, HEADS.value), batch](
         x,
         cos,
         sin,
@@ -84,9 +77,7 @@ def _launch(x, cos, sin, out, layout, back):
         WIDTH=width,
         REST=triton.next_power_of_2(rest) if rest else 0,
         ROWS=tile,
-        HEADS=HEADS,
         INTERLEAVED=layout == "interleaved",
-        BACK=back,
     )
 
 
@@ -113,44 +104,59 @@ def _kernel(
     WIDTH: tl.constexpr,
     REST: tl.constexpr,
     ROWS: tl.constexpr,
-    HEADS: tl.constexpr,
     INTERLEAVED: tl.constexpr,
-    BACK: tl.constexpr,
 ):
     """ROWS positions of up to HEADS heads of one text. Their cos and sin are read once and stay in registers."""
     program = tl.program_id(0)
     groups = (heads + HEADS - 1) // HEADS
-    blocks = (rows + ROWS - 1) // ROWS
-    group = program % groups
-    row = (program // groups % blocks * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
-    batch = (program // groups // blocks).to(tl.int64)
+    row = (program // groups * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
+    batch = tl.program_id(1).to(tl.int64)
     pair = tl.arange(0, WIDTH)[None, :]
     table = batch * table_batch + row * table_row + pair
     angle = (row < rows) & (pair < PAIRS)
     c = tl.load(cos + table, mask=angle, other=0.0)
     s = tl.load(sin + table, mask=angle, other=0.0)
-    if BACK:
-        s = -s
     for i in tl.static_range(HEADS):
-        head = (group * HEADS + i).to(tl.int64)
+        head = (program % groups * HEADS + i).to(tl.int64)
         here = row < tl.where(head < heads, rows, 0)  # the last group may be short of heads
-        seen = here & (pair < PAIRS)
         source = x + batch * x_batch + head * x_head + row * x_row
         target = out + batch * out_batch + head * out_head + row * out_row
-        if INTERLEAVED:
-            feature = tl.arange(0, 2 * WIDTH)[None, :]
-            inside = here & (feature < 2 * PAIRS)
-            both = tl.load(source + feature * x_feature, mask=inside, other=0.0).to(c.dtype)
-            a, b = tl.split(tl.reshape(both, (ROWS, WIDTH, 2)))
-            turned = tl.reshape(tl.join(a * c - b * s, a * s + b * c), (ROWS, 2 * WIDTH))
-            tl.store(target + feature * out_feature, turned.to(out.dtype.element_ty), mask=inside)
-        else:
-            a = tl.load(source + pair * x_feature, mask=seen, other=0.0).to(c.dtype)
-            b = tl.load(source + (PAIRS + pair) * x_feature, mask=seen, other=0.0).to(c.dtype)
-            tl.store(target + pair * out_feature, (a * c - b * s).to(out.dtype.element_ty), mask=seen)
-            tl.store(target + (PAIRS + pair) * out_feature, (a * s + b * c).to(out.dtype.element_ty), mask=seen)
-        if REST > 0:
-            other = 2 * PAIRS + tl.arange(0, REST)[None, :]
-            kept = here & (other < dim)
-            value = tl.load(source + other * x_feature, mask=kept)
-            tl.store(target + other * out_feature, value, mask=kept)
+        _turn(source, x_feature, target, out_feature, c, s, here, dim, PAIRS, WIDTH, REST, ROWS, INTERLEAVED)
+
+
+@triton.jit
+def _turn(
+    source,
+    x_feature,
+    target,
+    out_feature,
+    c,
+    s,
+    here,
+    dim,
+    PAIRS: tl.constexpr,
+    WIDTH: tl.constexpr,
+    REST: tl.constexpr,
+    ROWS: tl.constexpr,
+    INTERLEAVED: tl.constexpr,
+):
+    """One head at ROWS positions; `here`: which of them there are."""
+    if INTERLEAVED:
+        feature = tl.arange(0, 2 * WIDTH)[None, :]
+        inside = here & (feature < 2 * PAIRS)
+        both = tl.load(source + feature * x_feature, mask=inside, other=0.0).to(c.dtype)
+        a, b = tl.split(tl.reshape(both, (ROWS, WIDTH, 2)))
+        turned = tl.reshape(tl.join(a * c - b * s, a * s + b * c), (ROWS, 2 * WIDTH))
+        tl.store(target + feature * out_feature, turned.to(target.dtype.element_ty), mask=inside)
+    else:
+        pair = tl.arange(0, WIDTH)[None, :]
+        seen = here & (pair < PAIRS)
+        a = tl.load(source + pair * x_feature, mask=seen, other=0.0).to(c.dtype)
+        b = tl.load(source + (PAIRS + pair) * x_feature, mask=seen, other=0.0).to(c.dtype)
+        tl.store(target + pair * out_feature, (a * c - b * s).to(target.dtype.element_ty), mask=seen)
+        tl.store(target + (PAIRS + pair) * out_feature, (a * s + b * c).to(target.dtype.element_ty), mask=seen)
+    if REST > 0:
+        other = 2 * PAIRS + tl.arange(0, REST)[None, :]
+        kept = here & (other < dim)
+        value = tl.load(source + other * x_feature, mask=kept)
+        tl.store(target + other * out_feature, value, mask=kept)
