@@ -18,32 +18,4 @@ from .scaling import (
     yarn_frequencies,
 )
 
-__all__ = [
-    "alibi_bias",
-    "alibi_slopes",
-    "attention_entropy",
-    "attention_weights",
-    "deberta_index",
-    "deberta_terms",
-    "dynamic_ntk_base",
-    "kerple_log_bias",
-    "kerple_power_bias",
-    "llama3_frequencies",
-    "log_bucket",
-    "log_n_factor",
-    "ntk_base",
-    "position_interpolation",
-    "relative_shift",
-    "rope",
-    "rope_frequencies",
-    "rope_matrix",
-    "sandwich_bias",
-    "sinusoidal",
-    "softmax",
-    "t5_bucket",
-    "transformer_xl_terms",
-    "wavelengths",
-    "xpos_scale",
-    "yarn_attention_factor",
-    "yarn_frequencies",
-]
+__all__ = sorted(name for name, value in globals().items() if callable(value))
