@@ -30,8 +30,7 @@ class BiasAndWeights(View):
         bars = (self.bias, "bias", range(-8, 1, 2)), (self.weights, "weight", 10.0 ** np.arange(-4, 1))
         for image, label, ticks in bars:
             image.axes.set_xlabel("key, first to last")
-            bar = figure.colorbar(image, ax=image.axes, label=label, extend="min", ticks=ticks, format="%g")
-            bar.minorticks_off()
+            figure.colorbar(image, ax=image.axes, label=label, extend="min", ticks=ticks, format="%g").minorticks_off()
         axes["bias"].set_ylabel("query, first to last")
         below = axes["slope"]
         log_axis(below, "y", [1, 0.1, 0.01])
@@ -54,10 +53,11 @@ class BiasAndWeights(View):
         self.slopes.set_data(range(1, heads + 1), slopes)
         self.chosen.set_data([head], [slope])
         left, right = row[:query].sum(), row[query + 1 :].sum()
+        first = f"{row[0]:.3f}" if row[0] >= 0.0005 else f"{row[0]:.1e}"
         return (
             f"Head {head} of {heads}, slope {slope:.4g}. Of {length} tokens the one at position {query} gives "
             f"itself {row[query]:.3f}, all keys on its left {left:.3f} and all on its right {right:.3f}. "
-            f"The first key, {query} back, has bias {bias[query, 0]:.4g} and gets {_small(row[0])}."
+            f"The first key, {query} back, has bias {bias[query, 0]:.4g} and gets {first}."
         )
 
 
@@ -128,14 +128,12 @@ class EveryMethod(View):
         left.legend(loc="lower right", frameon=True, edgecolor="none")
 
     def update(self, length, distance):
-        rows = np.arange(len(METHODS))
         grown, copied = (  # (seeds, methods)
             np.array([[values[*method, seed][at] for method in METHODS.values()] for seed in SEEDS])
             for values, at in ((ratio, LENGTHS[1:].index(length)), (recall, DISTANCES.index(distance)))
         )
-        for of_seeds, values in ((self.flat, grown), (self.far, copied)):
-            for seed, row in zip(of_seeds, values):
-                seed.set_data(row, rows)
+        for of_seed, values in zip(self.flat + self.far, [*grown, *copied]):
+            of_seed.set_data(values, range(len(METHODS)))
         flat, far = grown.max(axis=0) < 1.1, copied.min(axis=0) > 0.5
         both = [name for name, good in zip(METHODS, flat & far) if good]
         return (
@@ -179,9 +177,8 @@ class Workbench(View):
         for side, x in enumerate((LENGTHS, DISTANCES)):
             for line, model in zip((*self.all[side], self.beside[side], self.own[side]), models):
                 line.set_data(x[: len(model[side])], model[side])
-        told = [_tell(self.name, *models[-1])] if self.name else []
-        told.append(_tell(beside, *models[-2]))
-        return f"Loss {loss}. {'. '.join(told)}." + ("" if self.name else " Yours is not trained yet.")
+        yours = f"{_tell(self.name, *models[-1])}. " if self.name else ""
+        return f"Loss {loss}. {yours}{_tell(beside, *models[-2])}.{'' if yours else ' Yours is not trained yet.'}"
 
 
 def reach(slope, keys, share):
@@ -192,15 +189,10 @@ def reach(slope, keys, share):
 
 def _shipped(encoding):
     """(losses, shares copied) of a shipped model; a learned table has no answer beyond 128 bytes."""
-    if encoding == "learned":
-        return loss["learned", "wrap", SEEDS[0]][:1], recall["learned", "wrap", SEEDS[0]]
-    return loss[encoding, None, SEEDS[0]], recall[encoding, None, SEEDS[0]]
+    key = encoding, "wrap" if encoding == "learned" else None, SEEDS[0]
+    return loss[key][: 1 if encoding == "learned" else None], recall[key]
 
 
 def _tell(name, losses, copied):
     end = f"{losses[-1]:.2f} at 1,024" if len(losses) == len(LENGTHS) else "no answer beyond"
     return f"{name}: {losses[0]:.2f} at 128 bytes, {end}, {copied[-1]:.0%} copied from 256 back"
-
-
-def _small(weight):
-    return f"{weight:.3f}" if weight >= 0.0005 else f"{weight:.1e}"

@@ -12,7 +12,7 @@ from matplotlib.transforms import IdentityTransform, ScaledTranslation
 
 import posviz
 from posviz import lab, style
-from posviz.lab.results import CHANGE_NAMES, LENGTHS, SEEDS, entropy, loss, smollm2_loss
+from posviz.lab.results import CHANGE_NAMES, LENGTHS, METHODS, SEEDS, entropy, loss, smollm2_loss
 from posviz.live import Choice, Range, Steps, Text, Toggle, View
 from posviz.views.parts import ENCODINGS, curve, heat_map, log_axis, measured, outside_legend, points, thousands
 
@@ -56,10 +56,8 @@ class EntropyByLength(View):
 
     title = "Entropy of attention and loss, with and without log-n"
     size = (9, 4.4)
-    MODELS = {name: (encoding, None) for name, encoding in ENCODINGS.items() if encoding != "learned"} | {
-        "RoPE + NTK-aware": ("rope", "ntk"),
-        "RoPE + YaRN": ("rope", "yarn"),
-    }
+    MODELS = {name: (encoding, None) for name, encoding in ENCODINGS.items() if encoding != "learned"}
+    MODELS |= {name: METHODS[name] for name in ("RoPE + NTK-aware", "RoPE + YaRN")}
     controls = [Choice("model", MODELS, default="RoPE + NTK-aware"), Steps("seed", 1, 2)]
 
     def draw(self, figure):
@@ -139,13 +137,12 @@ class Spectrum(View):
 
 
 def _scaled(scaling, factor, times, dim, base, trained, fast):
-    """Frequencies of all pairs under a scaling of Spectrum, in radians per token, shape (dim/2,)."""
+    """Frequencies (dim/2,) in radians per token under a scaling of Spectrum; dynamic NTK finds its own factor."""
     plain, yarn = posviz.rope_frequencies(dim, base), (dim, factor, trained, base, fast)
     return {
         "none": lambda: plain,
         "PI": lambda: posviz.position_interpolation(plain, factor),
         "NTK-aware": lambda: posviz.rope_frequencies(dim, posviz.ntk_base(base, factor, dim)),
-        # dynamic: its factor is what the text needs, and no slider
         "dynamic NTK": lambda: _scaled("NTK-aware", times, times, dim, base, trained, fast),
         "YaRN": lambda: posviz.yarn_frequencies(*yarn),
         "YaRN, the paper's ramp": lambda: posviz.yarn_frequencies(*yarn, ramp="paper"),
@@ -285,8 +282,9 @@ class Needle(View):
         axes.set(ylim=(-0.03, 1.05), ylabel="weight of the key that fits")
         self.length = axes.axvline(512, **style.reference)
         self.curves = {rule: curve(axes, index, label=rule) for index, rule in enumerate(self.RULES)}
-        rings = {"linestyle": "none", "marker": "s", "markersize": 11, "fillstyle": "none"}
-        self.curves["ln L − ln n added"].set(**rings)  # for it equals the first curve
+        self.curves[self.RULES[1]].set(
+            linestyle="none", marker="s", markersize=11, fillstyle="none"
+        )  # equals the first
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
 
     def update(self, needle, trained):
@@ -329,7 +327,6 @@ class AttentionMicroscope(View):
         size = style.font_size()
         axes.set_xlabel("letter that is looked at", labelpad=1.9 * size)
         axes.set_ylabel("letter that looks", labelpad=1.9 * size)
-        self.letters = []
         self.across, self.down = (_Letters(axes, *away) for away in ((0, -size), (-size, 0)))
         marks = [0, 0.05, 0.25, 0.5, 1]  # the map shows square roots, so that small weights are seen
         bar = figure.colorbar(self.weights, ax=axes, ticks=np.sqrt(marks), label="attention weight", shrink=0.7)
@@ -340,11 +337,10 @@ class AttentionMicroscope(View):
         if shuffle:
             data = bytes(np.random.RandomState(0).permutation(list(data)).astype(np.uint8))
         letters = [chr(byte) if 32 < byte < 127 else "␣" if byte == 32 else "·" for byte in data]
-        if letters != self.letters:
-            middles = (np.arange(len(letters)) + 0.5) / max(len(letters), 1)
-            self.across.show(letters, middles, 0 * middles)
-            self.down.show(letters, 0 * middles, 1 - middles)
-            self.letters = letters
+        middles = (np.arange(len(letters)) + 0.5) / max(len(letters), 1)
+        self.across.show(letters, middles, 0 * middles)
+        self.down.show(letters, 0 * middles, 1 - middles)
+        self.letters = letters
         if len(data) < 2:
             self.weights.set_data(np.full((1, 1), np.nan))
             return "Type at least two letters: then every letter after the first has something to look back at."

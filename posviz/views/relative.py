@@ -34,8 +34,7 @@ def score_terms(method, queries, keys, first=0):
         p_q, p_k = p @ W_Q.T, p @ W_K.T
         return q @ k.T, q @ p_k.T, p_q @ k.T, p_q @ p_k.T
     if method == "Transformer-XL":
-        distances = np.arange(len(q) - 1, -len(q), -1)
-        r = sinusoidal(distances, DIM, layout="concatenated") @ W_KR.T
+        r = sinusoidal(np.arange(len(q) - 1, -len(q), -1), DIM, layout="concatenated") @ W_KR.T  # by falling distance
         return tuple(transformer_xl_terms(q, k, r, U, V))
     if method == "T5":
         return q @ k.T, none, none, T5_TABLE[t5_bucket(positions - positions[:, None])]
@@ -100,10 +99,7 @@ class RelativeShift(View):
 
     title = "The relative shift, step by step"
     size = (7, 4.8)
-    controls = [
-        Steps("step", 0, 4, default=0),
-        Steps("memory", 0, 3, default=0, unit="tokens", label="keys before the first query"),
-    ]
+    controls = [Steps("step", 0, 4), Steps("memory", 0, 3, unit="tokens", label="keys before the first query")]
     said = (
         "As computed: a row a query, a column a distance, {first} … 0. A number is 10 × query + distance.",
         "One column of zeros (marked 0) is put on the left: {rows} rows of {columns} numbers.",

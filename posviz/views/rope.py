@@ -4,7 +4,7 @@ import numpy as np
 
 from posviz import rope_frequencies, rope_matrix, style
 from posviz.live import Choice, PowersOfTen, Range, Steps, Toggle, View
-from posviz.views.parts import curve, heat_map, points, strokes
+from posviz.views.parts import curve, heat_map, outside_legend, points, strokes
 
 TURN = 2 * np.pi
 BAR = {"linestyle": "-", "linewidth": 5, "solid_capstyle": "butt"}  # flat ends: its length can be read
@@ -37,10 +37,9 @@ class TurningPair(View):
         circle.set(ylim=(-1.2, 1.6), yticks=[-1, 0, 1], ylabel="second feature")
         for x, y in [(1, 0), (0.6, 0.8)]:  # where the two start
             circle.plot([0, x], [0, y], **style.reference | {"linestyle": "-"}, marker="o", markevery=[1], markersize=5)
-        end = {"markevery": [1], "markersize": 9}
         self.angle_between = curve(circle, 4)
-        self.key = curve(circle, 1, **end, marker="s", label="key")
-        self.query = curve(circle, 0, **end, marker="o", label="query")
+        self.key = curve(circle, 1, marker="s", markevery=[1], markersize=9, label="key")
+        self.query = curve(circle, 0, marker="o", markevery=[1], markersize=9, label="query")
         circle.legend(loc="upper center", ncols=2, frameon=False, columnspacing=1.0, borderaxespad=0, reverse=True)
         by_distance.axhline(0, **style.reference)
         by_distance.axvline(0, **style.reference)
@@ -97,7 +96,7 @@ class ClockWall(View):
 
     def update(self, position, dim, base):
         angles = position * rope_frequencies(dim, base)
-        columns, pitch = _grid(len(angles))
+        pitch, columns = _grid(len(angles))
         row, column = np.divmod(np.arange(len(angles)), columns)
         x, y = (column + 0.5) * pitch, 4 - (row + 0.5) * pitch
         done = angles >= TURN
@@ -108,7 +107,7 @@ class ClockWall(View):
         return (
             f"Position {position:,}, base {base:,.0f}: {done.sum()} of {len(angles)} pairs "
             f"{'has' if done.sum() == 1 else 'have'} come round at least once. The fastest has made "
-            f"{_turns(angles[0])} turns, the slowest {_turns(angles[-1])}."
+            f"{_turns(angles[0] / TURN)} turns, the slowest {_turns(angles[-1] / TURN)}."
         )
 
 
@@ -130,11 +129,10 @@ class RotationMatrix(View):
         left.set(xlabel="feature before (0 … d − 1)", ylabel="feature after (d − 1 … 0)")
         figure.colorbar(self.matrix, ax=left, ticks=[-1, 0, 1], label="entry")
         self.angles = points(right, 0)
-        right.set(xlim=(-0.5, 15.5), xticks=range(0, 16, 3), xlabel="pair i")
+        right.set(xlim=(-0.5, 15.5), xticks=range(0, 16, 3), xlabel="pair i", axisbelow=True)
         right.set(ylim=(-0.3, TURN + 0.3), ylabel="angle within one turn (rad)")
         right.set_yticks(np.linspace(0, TURN, 5), ["0", "π/2", "π", "3π/2", "2π"])
         right.grid(axis="y", color="#D0D0D0", linewidth=0.8)
-        right.set_axisbelow(True)
 
     def update(self, position, dim, base, layout):
         matrix = rope_matrix(position, dim, base)
@@ -258,8 +256,7 @@ class RopeAtScale(View):
             for i, way in enumerate(("fused", "textbook formula", "complex numbers"))
         }
         self.curves[LEAST] = cost.plot([], [], color="#6E6E6E", linewidth=1.5, label=LEAST)
-        handles = [curves[0] for curves in self.curves.values()]
-        figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False)
+        outside_legend(figure, cost, "upper center", ncols=4)
 
     def update(self, exponent, show="counted"):
         table, length, counted = self.tables[show], 2**exponent, show == "counted"
@@ -305,10 +302,8 @@ def counted_bytes(lengths):
 
 
 def _grid(dials):
-    """(columns, side of one cell) that makes `dials` cells largest in a field 16 wide and 4 high."""
-    sides = [(min(16 / -(-dials // rows), 4 / rows), -(-dials // rows)) for rows in range(1, 9)]
-    side, columns = max(sides)
-    return columns, side
+    """(side of one cell, columns) that makes `dials` cells largest in a field 16 wide and 4 high."""
+    return max((min(16 / -(-dials // rows), 4 / rows), -(-dials // rows)) for rows in range(1, 9))
 
 
 def _arcs(x, y, radius, angles):
@@ -317,9 +312,8 @@ def _arcs(x, y, radius, angles):
     return (x[:, None] + radius * np.cos(steps)).ravel(), (y[:, None] + radius * np.sin(steps)).ravel()
 
 
-def _turns(angle):
-    """An angle in radians as turns, in words: all of its tenths if there are many, two digits if it is small."""
-    turns = angle / TURN
+def _turns(turns):
+    """A number of turns in words: all of its tenths if there are many, two digits if it is small."""
     return f"{turns:,.1f}" if turns >= 10 else f"{turns:.2g}"
 
 
