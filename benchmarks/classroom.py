@@ -37,17 +37,12 @@ PATIENCE = 600  # seconds for one cell, one step
 # Runs in the kernel after the chapter: the first slider of every live picture and where it can go.
 SLIDERS = """
 import gc, json
-from posviz.explorer import Explorer
-from posviz.views import base
-def places(c):   # where the slider stops, from its low end
-    at = [c.low + k * c.step for k in range(int((c.high - c.low) / c.step) + 1)]
-    return [10.0 ** p for p in at] if isinstance(c, base.PowersOfTen) else at
-
+from posviz.live import Explorer
 print(json.dumps([
     {"slider": e.controls[c.name].model_id, "image": e.image.model_id,
-     "values": [v for v in places(c) if v != e.values[c.name]]}
+     "values": [v for v in c.stops(most=10_000) if v != e.values[c.name]]}
     for e in gc.get_objects() if isinstance(e, Explorer) and e.comm is not None
-    for c in [next(c for c in e.view.controls if isinstance(c, (base.Steps, base.Range, base.PowersOfTen)))]]))
+    for c in [e.view.first_slider]]))
 """
 
 

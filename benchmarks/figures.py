@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from posviz.views.base import Steps, View
+from posviz.live import Steps, View
 
 
 class Circle(View):

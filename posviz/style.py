@@ -1,22 +1,24 @@
-"""How every picture looks: colours that survive grey print and colour blindness, type for the back row, one preset for the projector."""
+"""How every picture looks: colours for grey print and colour blindness, type for the back row and the projector."""
 
 import logging
 import os
 from contextlib import contextmanager
+from functools import cache
 
-# Where HOME cannot be written, or no font list exists yet, matplotlib logs a warning at its import. Neither needs the reader.
-_matplotlib_log = logging.getLogger("matplotlib")
-_matplotlib_log.setLevel(logging.ERROR)
+# Where HOME cannot be written, or no font list exists yet, matplotlib logs a warning at its import: no reader needs it.
+_log = logging.getLogger("matplotlib")
+_level_before = _log.level
+_log.setLevel(logging.ERROR)
 import matplotlib.font_manager  # noqa: E402
 
-_matplotlib_log.setLevel(logging.NOTSET)
+_log.setLevel(_level_before)
 
 # Eight dark colours: each at least 3:1 against white, no pair told apart by red against green alone.
 COLORS = ["#0060A8", "#D05000", "#00795A", "#9C3C8C", "#222222", "#846200", "#3A86C8", "#6E6E6E"]
 DASHES = ["-", (0, (5, 2)), (0, (6, 2, 1, 2)), (0, (1, 1.5)), "-", (0, (3, 1, 1, 1, 1, 1)), (0, (9, 3)), (0, (2, 2))]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 
-# One map for both uses. Its lightness only rises, so in grey a negative value is still darker than 0 and a positive one lighter.
+# One map for both uses. Its lightness only rises: in grey, too, a negative value is darker than 0, a positive one lighter.
 SEQUENTIAL = DIVERGING = "cividis"
 
 reference = {"color": "#8A8A8A", "linewidth": 1.0, "linestyle": (0, (4, 3)), "zorder": 1}
@@ -29,7 +31,10 @@ _current = {"preset": "reader", "pixel_ratio": 1.0}
 
 
 def use(preset=None, pixel_ratio=None):
-    """Choose the preset ("reader" or "presenter") and the screen's pixel ratio (2 on a retina screen) for pictures made from now on.
+    """Choose the look of the pictures made from now on.
+
+    preset        "reader" or "presenter"
+    pixel_ratio   of the screen; 2 on a retina screen
 
     The environment variables POSVIZ_PRESET and POSVIZ_PIXEL_RATIO set the same when a kernel starts.
     Raises ValueError for an unknown preset or a ratio outside 1 … 4.
@@ -45,13 +50,13 @@ def use(preset=None, pixel_ratio=None):
 
 
 def current():
-    """The preset's name and the pixel ratio now in force, as a tuple: a picture drawn under another one is out of date."""
+    """The preset's name and the pixel ratio now in force, as a tuple."""
     return _current["preset"], _current["pixel_ratio"]
 
 
-def font_size():
-    """The type size in points under the preset in force."""
-    return PRESETS[_current["preset"]]["font"]
+def font_size(preset=None):
+    """The type size in points under a preset, or under the one in force."""
+    return PRESETS[preset or _current["preset"]]["font"]
 
 
 def line(index):
@@ -74,30 +79,41 @@ def marker(index):
 
 
 @contextmanager
-def rc():
-    """The settings under which a picture is drawn; whatever the reader set for other figures stays as it was."""
-    font = font_size()
+def rc(preset):
+    """The settings under which a picture is drawn; whatever the reader set for other figures stays as it was.
+
+    Every frame is drawn under them. `rcParams.update` and `rc_context` check each value again, which takes longer than
+    a frame; `_get` and `_set` do not, and matplotlib keeps them stable for this use.
+    """
+    params, ours = matplotlib.rcParams, _settings(preset)
+    theirs = {key: params._get(key) for key in ours}
+    try:
+        for key, value in ours.items():
+            params._set(key, value)
+        yield
+    finally:
+        for key, value in theirs.items():
+            params._set(key, value)
+
+
+@cache
+def _settings(preset):
+    font = font_size(preset)
+    sizes = ("font.size", "axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
+    ours = dict.fromkeys(sizes, font) | {
+        "legend.framealpha": 1.0,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.titlelocation": "left",
+        "figure.facecolor": "white",
+        "savefig.facecolor": "white",
+        "image.interpolation": "nearest",
+        "path.simplify": True,
+    }
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(
-            {
-                "font.size": font,
-                "axes.titlesize": font,
-                "axes.labelsize": font,
-                "xtick.labelsize": font,
-                "ytick.labelsize": font,
-                "legend.fontsize": font,
-                "legend.framealpha": 1.0,
-                "axes.spines.top": False,
-                "axes.spines.right": False,
-                "axes.titlelocation": "left",
-                "figure.facecolor": "white",
-                "savefig.facecolor": "white",
-                "image.interpolation": "nearest",
-                "path.simplify": True,
-            }
-        )
-        yield
+        matplotlib.rcParams.update(ours)
+        return {key: matplotlib.rcParams._get(key) for key in matplotlib.rcParams if key != "backend"}
 
 
 use(os.environ.get("POSVIZ_PRESET") or None, os.environ.get("POSVIZ_PIXEL_RATIO") or None)

@@ -26,7 +26,7 @@ every_chapter = pytest.mark.parametrize("chapter", NOTEBOOKS, ids=lambda path: p
 # Runs in the kernel of the chapter: names the live explorers and their controls in the page by CSS classes.
 NAME_EXPLORERS = """
 import gc, hashlib, json
-from posviz.explorer import Explorer
+from posviz.live import Drawing, Explorer
 
 def page_of_explorers():
     live = [e for e in gc.get_objects() if isinstance(e, Explorer) and e.comm is not None]
@@ -39,11 +39,11 @@ def page_of_explorers():
 def page_state(number):
     explorer = page_explorers[number]
     return json.dumps({"values": explorer.values, "sentence": explorer.sentence,
-                       "again": page_twins[number].update(**explorer.values),
+                       "again": page_twins[number].show(**explorer.values)[1],
                        "picture": hashlib.sha256(explorer.image.value).hexdigest()})
 
 page_explorers = page_of_explorers()
-page_twins = [e.view.drawn()[0] for e in page_explorers]   # a second copy of each picture, never shown
+page_twins = [Drawing(e.view) for e in page_explorers]   # a second copy of each picture, never shown
 print(json.dumps([{"title": e.view.title, "controls": [
     {"name": c.name, "kind": type(c).__name__, "step": getattr(c, "step", None)} for c in e.view.controls]}
     for e in page_explorers]))

@@ -14,7 +14,7 @@ from bs4 import BeautifulSoup
 from static_pages import CHAPTERS, SAMPLE
 
 import handouts
-from posviz.views import base
+from posviz import live as base
 
 LARGEST_CHAPTER = 2_000_000  # bytes, pictures included
 OTHERS = ["index", "glossary", "claims"]

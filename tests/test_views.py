@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from posviz import views
-from posviz.explorer import LONGEST_SENTENCE
-from posviz.frames import Layers, png
-from posviz.views import base
+from posviz import style, views
+from posviz.live import Choice, Drawing, Range, Steps
+from posviz.live.explorer import LONGEST_SENTENCE
+from posviz.live.png import png
 
 ALL = views.all_views()
-SLIDING = next(kind for kind in ALL if any(isinstance(control, base.Steps) for control in kind.controls))
+SLIDING = next(kind for kind in ALL if any(isinstance(control, Steps) for control in kind.controls))
 each_view = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 
 
@@ -25,8 +25,7 @@ def corners(view):
         [
             value
             for value in control.corners()
-            if not isinstance(control, base.Choice)
-            or value in (control.options[0], control.default, control.options[-1])
+            if not isinstance(control, Choice) or value in (control.options[0], control.default, control.options[-1])
         ]
         for control in view.controls
     ]
@@ -47,6 +46,19 @@ def set_controls(explorer, values):
         explorer.controls[name].value = value
 
 
+def full_draw(drawing):
+    """Matplotlib's own picture of the state that the drawing shows."""
+    moving = drawing._layers.moving
+    for artist in moving:
+        artist.set_animated(False)
+    with style.rc(drawing.preset):
+        drawing.figure.canvas.draw()
+    for artist in moving:
+        artist.set_animated(True)
+    drawing.figure.stale = False
+    return np.asarray(drawing.figure.canvas.buffer_rgba())[..., :3].astype(int)
+
+
 @each_view
 def test_a_view_declares_what_it_is(kind):
     view = kind()
@@ -62,21 +74,13 @@ def test_a_view_declares_what_it_is(kind):
 @each_view
 def test_every_corner_draws_and_the_fast_frame_equals_a_full_draw(kind):
     view = kind()
-    live, figure, _ = view.drawn()
-    layers = Layers(figure, base.artists_of(live))
+    drawing = Drawing(view)
     for values in corners(view):
-        sentence = live.update(**values)
+        fast, sentence = drawing.show(**values)
         assert 25 <= len(sentence) <= LONGEST_SENTENCE and "nan" not in sentence.lower().split(), sentence
-        fast = layers.frame()
         assert len(png(fast)) <= 100_000, values  # bytes, at 100 dpi
         fast = fast[..., :3].astype(int)
-        for artist in layers.moving:
-            artist.set_animated(False)
-        figure.canvas.draw()
-        full = np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)
-        for artist in layers.moving:
-            artist.set_animated(True)
-        figure.stale = False
+        full = full_draw(drawing)
         off = np.abs(fast - full).max(axis=-1)
         assert off.max() <= 40, values
         assert (off > 2).mean() <= 1e-4, values
@@ -88,11 +92,11 @@ def test_the_widget_reaches_every_corner_without_a_warning(kind):
     explorer = view.explorer()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        twin = view.drawn()[0]
+        twin = Drawing(view)
         for values in corners(view):
             set_controls(explorer, values)
             assert explorer.image.value[:4] == b"\x89PNG"
-            assert explorer.sentence == twin.update(**explorer.values)
+            assert explorer.sentence == twin.show(**explorer.values)[1]
     explorer.close()
 
 
@@ -100,7 +104,7 @@ def test_the_widget_reaches_every_corner_without_a_warning(kind):
 def test_each_control_changes_the_picture_or_the_sentence(kind):
     """In some state of the others: a slider that never changes anything is dead."""
     view = kind()
-    live = view.drawn()[0]
+    live = Drawing(view).view
     states = list(corners(view))
     sentences = {tuple(state.values()): live.update(**state) for state in states}
     for control in view.controls:
@@ -119,9 +123,8 @@ def test_a_still_figure_is_independent_of_the_live_one(kind):
     first, second = view.figure(), view.figure()
     assert first is not second and first.axes[0] is not second.axes[0]
     first.clear()
-    explorer._cache.clear()
-    explorer._show()
-    assert np.array_equal(pixels_of(explorer), before)
+    pixels, _ = explorer.drawing.show(**explorer.values)
+    assert np.array_equal(pixels, before)
     explorer.close()
 
 
@@ -142,7 +145,7 @@ def test_unknown_controls_and_values_out_of_range_are_named():
     view = SLIDING()
     with pytest.raises(TypeError, match="no control 'speed'"):
         view.figure(speed=3)
-    control = next(c for c in view.controls if isinstance(c, (base.Steps, base.Range)))
+    control = next(c for c in view.controls if isinstance(c, (Steps, Range)))
     with pytest.raises(ValueError, match=rf"{control.name} must be .*got {control.high + 1}"):
         view.figure(**{control.name: control.high + 1})
 
@@ -154,7 +157,7 @@ def test_two_hundred_updates_leave_no_open_figure_and_bounded_memory():
     from matplotlib import pyplot
 
     view = SLIDING()
-    control = next(c for c in view.controls if isinstance(c, (base.Steps, base.Range)))
+    control = next(c for c in view.controls if isinstance(c, (Steps, Range)))
     explorer = view.explorer()
     step = (control.high - control.low) / 50
     places = [type(control.default)(control.low + step * (k % 51)) for k in range(200)]
@@ -170,8 +173,3 @@ def test_two_hundred_updates_leave_no_open_figure_and_bounded_memory():
     assert grown < 3_000_000
     assert pyplot.get_fignums() == []
     explorer.close()
-
-
-def test_an_unknown_picture_is_named_with_the_known_ones():
-    with pytest.raises(AttributeError, match=f"no picture 'Nothing'.*{ALL[0].__name__}"):
-        views.Nothing

@@ -8,7 +8,7 @@ import pytest
 
 from posviz import style
 from posviz.views import relative
-from posviz.views.base import DPI
+from posviz.live.drawing import DPI
 
 NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 

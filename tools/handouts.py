@@ -22,8 +22,9 @@ from PIL import Image
 
 import folders
 import pages
-from posviz import frames, views
-from posviz.views import base
+from posviz import live as base
+from posviz import views
+from posviz.live.drawing import DPI
 
 MOST_FRAMES = 41
 FEWEST_FRAMES = 5
@@ -89,20 +90,18 @@ def live(call, folder, budget):
     start = view.values(**{word.arg: ast.literal_eval(word.value) for word in made.keywords})
     control = next((c for c in view.controls if isinstance(c, SLIDERS)), view.controls[0])
     at, values = stops(control, start[control.name])
-    drawn, figure, _ = view.drawn(**start)
-    layers = frames.Layers(figure, base.artists_of(drawn))
+    drawing = base.Drawing(view, **start)
     pictures, sentences = [], []
     for value in values:
-        state = start | {control.name: value}
-        state |= view.follow(control.name, start[control.name], state)
-        sentences.append(drawn.update(**state))
-        pictures.append(compressed(layers.frame()))
+        pixels, sentence = drawing.show(**view.after_move(start, control.name, value))
+        sentences.append(sentence)
+        pictures.append(compressed(pixels))
     at, kept = thinned([len(picture) for picture in pictures], at, budget)
     values, pictures, sentences = ([those[k] for k in kept] for those in (values, pictures, sentences))
     folder.mkdir(parents=True)
     for number, picture in enumerate(pictures):
         (folder / f"{number}.webp").write_bytes(picture)
-    width, height = (round(side * base.DPI) for side in view.size)
+    width, height = (round(side * DPI) for side in view.size)
     others = [c for c in view.controls if c is not control]
     return pages.rendered(
         "live.html",

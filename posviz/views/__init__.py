@@ -1,27 +1,18 @@
 """The pictures of the course, one small class each; `all_views()` lists them."""
 
-import importlib
-
-from posviz import style  # noqa: F401  first, because it keeps matplotlib's import quiet
-from posviz.chapters import STEMS
-from posviz.views.base import View
+# ruff: noqa: F401, I001  named for those who use them, in the order of the chapters
+from posviz.views.motivation import WhoBitWhom, LossAlongText
+from posviz.views.what import SlidingSentence, MovedScores, SortTheMethods
+from posviz.views.why import ReorderedTokens, FirstTokenCounter, SwappedTokens
+from posviz.views.absolute import TableThatLearns, AlikeRows, SinusoidalTable, OneComponent
+from posviz.views.absolute import BinaryClock, DecayByDistance, ReadThePosition
+from posviz.views.relative import ScoreTerms, RelativeShift, T5Buckets, PositionPart
+from posviz.views.rope import TurningPair, ClockWall, RotationMatrix, ScoreByDistance, AnglesSeen
+from posviz.views.extrapolation import LossByLength, EntropyByLength, Spectrum, RealModel
+from posviz.views.extrapolation import BiasShapes, XPosDecay, Needle, AttentionMicroscope
+from posviz.views.alibi import BiasAndWeights, ReachAndSlope, EveryMethod, Workbench
 
 
 def all_views():
     """Every view class of the course, in the order of the chapters; each is made without arguments."""
-    classes = []
-    for stem in STEMS:
-        module = importlib.import_module(f"posviz.views.{stem}")
-        classes += [
-            value
-            for value in vars(module).values()
-            if isinstance(value, type) and issubclass(value, View) and value.__module__ == module.__name__
-        ]
-    return classes
-
-
-def __getattr__(name):
-    for view in all_views():
-        if view.__name__ == name:
-            return view
-    raise AttributeError(f"posviz.views has no picture {name!r}; it has {', '.join(v.__name__ for v in all_views())}")
+    return [view for view in globals().values() if isinstance(view, type)]

@@ -163,7 +163,7 @@ class OneComponent(View):
         Steps("length", 16, 64, step=16, default=64, unit="tokens", label="text length"),
     ]
 
-    def follow(self, name, before, values):
+    def coupled(self, moved, before, values):
         return {"component": min(values["component"], values["dim"] - 1)}
 
     def draw(self, figure):

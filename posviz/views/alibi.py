@@ -38,7 +38,7 @@ class BiasAndWeights(View):
         self.slopes = points(below, 0, markersize=6)
         self.chosen = points(below, 1, markersize=13, fillstyle="none")
 
-    def follow(self, name, before, values):
+    def coupled(self, moved, before, values):
         """There is no head beyond the last one."""
         return {"head": min(values["head"], values["heads"])}
 

@@ -64,13 +64,13 @@ class TurningPair(View):
             return f"{turned}. They move together: the distance stays {m - n}, so the score stays {score:+.3f}."
         return f"{turned}: at distance {m - n} and speed {theta:.2f} the score is {score:+.3f}."
 
-    def follow(self, name, before, values):
+    def coupled(self, moved, before, values):
         """Together, the other position moves by as much; both stop where the first of them meets its end."""
-        if not values["together"] or name not in ("m", "n"):
+        if not values["together"] or moved not in ("m", "n"):
             return {}
-        other = "n" if name == "m" else "m"
-        step = min(max(values[name] - before, -values[other]), 40 - values[other])
-        return {name: before + step, other: values[other] + step}
+        other = "n" if moved == "m" else "m"
+        step = min(max(values[moved] - before, -values[other]), 40 - values[other])
+        return {moved: before + step, other: values[other] + step}
 
 
 class ClockWall(View):

@@ -9,10 +9,8 @@ import ipywidgets
 import numpy as np
 import pytest
 
-from posviz import explorer as explorer_module
 from posviz import style
-from posviz.views import base
-from posviz.views.base import Choice, PowersOfTen, Range, Steps, Text, Toggle, View
+from posviz.live import Choice, PowersOfTen, Range, Steps, Text, Toggle, View
 
 
 class Parabola(View):
@@ -39,10 +37,11 @@ class Parabola(View):
             raise ValueError("no curve of that name")
         x = np.linspace(0, 1, 50)
         self.curve.set_data(x, (-1) ** mirror * height * x**power)
-        return f"{name}: {height:g} m at the {side}, power {power}, scale {scale:g}, {'mirrored' if mirror else 'upright'}."
+        way = "mirrored" if mirror else "upright"
+        return f"{name}: {height:g} m at the {side}, power {power}, scale {scale:g}, {way}."
 
-    def follow(self, name, before, values):
-        return {"height": 2.0} if name == "side" and values["side"] == "right" else {}
+    def coupled(self, moved, before, values):
+        return {"height": 2.0} if moved == "side" and values["side"] == "right" else {}
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def test_a_change_outside_a_loop_draws_at_once(explorer):
     picture = explorer.image.value
     explorer.controls["power"].value = 5
     assert explorer.frames == 2 and "power 5" in explorer.sentence and explorer.image.value != picture
-    assert np.allclose(explorer._drawn.curve.get_ydata(), np.linspace(0, 1, 50) ** 5)
+    assert np.allclose(explorer.drawing.view.curve.get_ydata(), np.linspace(0, 1, 50) ** 5)
     explorer.controls["power"].value = 2
     assert explorer.frames == 3 and explorer.image.value == picture
 
@@ -135,10 +134,10 @@ def test_the_same_cell_shows_live_and_still(explorer):
 def test_the_still_picture_has_its_sentence_written_under_it(explorer):
     from struct import unpack
 
-    width, height = unpack(">II", explorer.still()[0][16:24])
+    width, height = unpack(">II", explorer.drawing.still(**explorer.values)[0][16:24])
     assert width == 400 and 330 < height < 420  # 300 of the picture, the rest for two or three lines
-    longer = base.caption("word " * 40, 4)
-    assert longer.shape[1] == 400 and longer.shape[0] > base.caption("word", 4).shape[0]
+    longer = explorer.drawing._caption("word " * 40)
+    assert longer.shape[1] == 400 and longer.shape[0] > explorer.drawing._caption("word").shape[0]
     assert (longer[..., :3].min(axis=(0, 2))[-5:] == 255).all()  # no line runs out on the right
 
 
@@ -146,15 +145,6 @@ def test_the_still_picture_is_the_same_on_every_run(explorer):
     other = Parabola().explorer()
     assert other._repr_mimebundle_()[0]["image/png"] == explorer._repr_mimebundle_()[0]["image/png"]
     other.close()
-
-
-def test_the_cache_of_frames_is_bounded(explorer, monkeypatch):
-    monkeypatch.setattr(explorer_module, "CACHE_BYTES", 30_000)
-    for height in np.arange(0, 2.25, 0.25):
-        for power in range(1, 6):
-            explorer.controls["height"].value = height
-            explorer.controls["power"].value = power
-    assert sum(len(picture) for picture, _ in explorer._cache.values()) == explorer._cached_bytes <= 30_000
 
 
 def test_a_preset_changed_meanwhile_redraws(explorer):
@@ -213,16 +203,17 @@ from IPython.testing.globalipapp import start_ipython
 shell = start_ipython()
 parent = {"metadata": {"cellId": "cell-1"}, "content": {"code": "x"}}
 type(shell).get_parent = lambda self: parent
-from posviz import views, explorer
+from posviz import views
+from posviz.live import explorer
 View = views.all_views()[0]
-alive = lambda: sum(not w.comm is None for w in ipywidgets.Widget.widgets.values()) if hasattr(ipywidgets.Widget, "widgets") else 0
 counts = []
 for run in range(10):
     shell.execution_count = run + 1
     first, second = View().explorer(), View().explorer()
     counts.append(len(explorer._of_cell["cell-1"][1]))
     if run == 0:
-        registry = explorer.ipywidgets.widgets.widget._instances if hasattr(ipywidgets.widgets.widget, "_instances") else ipywidgets.Widget.widgets
+        registry = getattr(ipywidgets.widgets.widget, "_instances", None)  # since ipywidgets 8
+        registry = ipywidgets.Widget.widgets if registry is None else registry
         after_one = len(registry)
 assert counts == [2] * 10, counts
 assert len(registry) == after_one, (len(registry), after_one)
