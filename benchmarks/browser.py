@@ -42,11 +42,11 @@ def show(step):
 ipywidgets.interact(show, step=ipywidgets.IntSlider(0, 0, 100));""",
     "ipympl": """%matplotlib widget
 import matplotlib.pyplot as plt
-from posviz.views import base
+from posviz.live.drawing import artists_of
 with plt.ioff():
     figure = plt.figure(figsize=view.size)
 view.draw(figure); view.update(step=0)
-moving = base.artists_of(view)
+moving = artists_of(vars(view))
 for artist in moving: artist.set_animated(True)
 back = []
 def show(change):

@@ -42,7 +42,7 @@ print(json.dumps([
     {"slider": e.controls[c.name].model_id, "image": e.image.model_id,
      "values": [v for v in c.stops(most=10_000) if v != e.values[c.name]]}
     for e in gc.get_objects() if isinstance(e, Explorer) and e.comm is not None
-    for c in [e.view.first_slider]]))
+    for c in [e.view.first_slider] if c.slides]))
 """
 
 

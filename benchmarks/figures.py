@@ -1,4 +1,4 @@
-"""Four reference pictures of the kinds a course shows, so that live.py and browser.py measure the same things everywhere."""
+"""Four reference pictures of the kinds a course shows, so that live.py and browser.py measure the same everywhere."""
 
 import numpy as np
 

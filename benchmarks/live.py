@@ -1,4 +1,4 @@
-"""Kernel time from a slider's message to the new picture, for every view and four reference figures, against three others.
+"""Kernel time from a slider's message to the new picture: every view and four reference figures, against three others.
 
     python benchmarks/live.py [--frames 60] [--references]
     python benchmarks/live.py --controls      every control of every view, and what memory 2,000 changes take
@@ -7,7 +7,7 @@ One process, one run, the alternatives measured in turn on the same figures:
   interact    ipywidgets.interact with a new figure and plt.show(): what most courses teach
   ipympl      a matplotlib widget with blitting: background restored, artists drawn, difference sent
   persistent  one figure kept, clear_output and display(figure) for each change
-  posviz      the explorer, its cache of frames emptied before each change
+  posviz      the explorer
 """
 
 import argparse
@@ -39,57 +39,41 @@ from IPython.display import clear_output, display  # noqa: E402
 from matplotlib_inline.backend_inline import set_matplotlib_formats  # noqa: E402
 
 from posviz import views  # noqa: E402
-from posviz.views import base  # noqa: E402
+from posviz.live.drawing import DPI, artists_of  # noqa: E402
 
 set_matplotlib_formats("png")
 ALTERNATIVES = ("interact", "ipympl", "persistent", "posviz")
 
 
 def places(control, count):
-    """`count` values of a control, far apart from one another as in a fast drag; of a choice, the numbers of its options."""
-    if isinstance(control, base.Choice):
-        return [k % len(control.options) for k in range(count)]
-    if isinstance(control, base.Toggle):
-        return [k % 2 == 1 for k in range(count)]
-    if isinstance(control, base.Text):
-        return [control.default[: 1 + k % len(control.default)] for k in range(count)]
-    spots = [(7 * k + 1) % 101 / 100 for k in range(count)]
-    if isinstance(control, base.Steps):
-        steps = (control.high - control.low) // control.step
-        if steps < 20:
-            return [control.low + control.step * (k % (steps + 1)) for k in range(count)]
-        return [control.low + control.step * round(spot * steps) for spot in spots]
-    if isinstance(control, base.PowersOfTen):
-        return [10.0 ** (control.low + spot * (control.high - control.low)) for spot in spots]
-    return [control.low + spot * (control.high - control.low) for spot in spots]
+    """`count` values of a control, far apart from one another as in a fast drag."""
+    stops = control.stops(most=101)
+    if len(stops) < 20:
+        return [stops[k % len(stops)] for k in range(count)]
+    return [stops[(7 * k + 1) % 101 * len(stops) // 101] for k in range(count)]
 
 
-def milliseconds(slider, values, before=lambda: None):
-    """Times of the messages that move `slider`, as the kernel receives them, and the largest PNG that one displayed."""
+def milliseconds(slider, values, image=None):
+    """Times of the messages that move `slider`, as the kernel receives them, and the largest PNG that one displayed.
+
+    image   the widget that shows the PNG, if it is not displayed as an output
+    """
     taken, largest = [], 0
-    trait = "index" if hasattr(slider, "index") else "value"  # a choice sends the number of its option
     for value in values:
-        if value == getattr(slider, trait):
+        if value == slider.value:
             continue
-        before()
-        message = {
-            "content": {"data": {"method": "update", "state": {trait: value}, "buffer_paths": []}},
-            "buffers": [],
-        }
+        # A choice sends the number of its option.
+        state = {"index": slider.options.index(value)} if hasattr(slider, "index") else {"value": value}
+        message = {"content": {"data": {"method": "update", "state": state, "buffer_paths": []}}, "buffers": []}
         start = time.perf_counter()
         slider._handle_msg(message)
         taken.append(1e3 * (time.perf_counter() - start))
         for output in shell.display_pub.outputs:
             largest = max(largest, len(output["data"].get("image/png", "")))
+        if image:
+            largest = max(largest, len(image.value))
         shell.display_pub.outputs.clear()
     return taken[3:], largest  # the first ones fill caches of fonts and paths
-
-
-def new_slider(control):
-    """A fresh widget of the control's kind."""
-    from posviz.explorer import _widget
-
-    return _widget(control, control.default)
 
 
 def time_interact(view, control, values):
@@ -103,7 +87,7 @@ def time_interact(view, control, values):
         fresh.update(**{**others, **moved})
         plt.show()
 
-    slider = new_slider(control)
+    slider = control.widget(control.default)
     shown = ipywidgets.interactive(show, **{control.name: slider})
     measured = milliseconds(slider, values)
     shown.close()
@@ -124,7 +108,7 @@ def time_persistent(view, control, values):
         clear_output(wait=True)
         display(figure)
 
-    slider = new_slider(control)
+    slider = control.widget(control.default)
     shown = ipywidgets.interactive_output(show, {control.name: slider})
     measured = milliseconds(slider, values)
     shown.close()
@@ -137,13 +121,13 @@ def time_ipympl(view, control, values):
     from matplotlib.figure import Figure
 
     others = view.values()
-    figure = Figure(figsize=view.size, dpi=base.DPI)
+    figure = Figure(figsize=view.size, dpi=DPI)
     canvas = Canvas(figure)
     FigureManager(canvas, 1)
     kept = type(view)()
     kept.draw(figure)
     kept.update(**others)
-    moving = sorted(base.artists_of(kept), key=lambda artist: artist.get_zorder())
+    moving = sorted(artists_of(vars(kept)), key=lambda artist: artist.get_zorder())
     for artist in moving:
         artist.set_animated(True)
     canvas.draw()
@@ -161,7 +145,7 @@ def time_ipympl(view, control, values):
             return
         sent.append(len(canvas.get_diff_image() or b""))
 
-    slider = new_slider(control)
+    slider = control.widget(control.default)
     slider.observe(show, "value")
     taken, _ = milliseconds(slider, values)
     return taken, max(sent, default=0)
@@ -169,21 +153,9 @@ def time_ipympl(view, control, values):
 
 def time_posviz(view, control, values):
     explorer = view.explorer()
-    measured = milliseconds_uncached(explorer, control, values)
+    measured = milliseconds(explorer.controls[control.name], values, explorer.image)
     explorer.close()
     return measured
-
-
-def milliseconds_uncached(explorer, control, values):
-    """`milliseconds` of an explorer's control, its cache of frames emptied before each change; and its largest frame."""
-    sizes = []
-
-    def forget():
-        explorer._cache.clear()
-        sizes.append(len(explorer.image.value))
-
-    taken, _ = milliseconds(explorer.controls[control.name], values, before=forget)
-    return taken, max(sizes)
 
 
 def middle_and_late(taken):
@@ -207,7 +179,7 @@ def time_every_control():
         explorer = kind().explorer()
         rows = []
         for control in explorer.view.controls:
-            taken, largest = milliseconds_uncached(explorer, control, places(control, 63))
+            taken, largest = milliseconds(explorer.controls[control.name], places(control, 63), explorer.image)
             rows.append((control.name, *middle_and_late(taken), max(taken), largest / 1e3))
         start = resident()
         each = 2000 // len(explorer.view.controls)
@@ -239,9 +211,7 @@ def main():
     print(f"{'':41} " + " ".join(f"{'p50 / p95 ms':>16}" for _ in ALTERNATIVES) + f" {'interact/posviz':>15}")
     for kind in kinds:
         view = kind()
-        control = min(
-            view.controls, key=lambda c: isinstance(c, (base.Choice, base.Toggle, base.Text))
-        )  # a slider first
+        control = view.first_slider
         row, payload = {}, {}
         for name in ALTERNATIVES:
             count = options.frames if name in ("posviz", "ipympl") else max(10, options.frames // 4)

@@ -18,7 +18,7 @@ COLORS = ["#0060A8", "#D05000", "#00795A", "#9C3C8C", "#222222", "#846200", "#3A
 DASHES = ["-", (0, (5, 2)), (0, (6, 2, 1, 2)), (0, (1, 1.5)), "-", (0, (3, 1, 1, 1, 1, 1)), (0, (9, 3)), (0, (2, 2))]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 
-# One map for both uses. Its lightness only rises: in grey, too, a negative value is darker than 0, a positive one lighter.
+# One map for both uses. Its lightness only rises: in grey, too, the negative is darker than 0, the positive lighter.
 SEQUENTIAL = DIVERGING = "cividis"
 
 reference = {"color": "#8A8A8A", "linewidth": 1.0, "linestyle": (0, (4, 3)), "zorder": 1}

@@ -14,7 +14,7 @@ from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parent.parent
 NODE_24 = {"actions/checkout": 5, "actions/setup-python": 6}  # the first version of an action that runs on Node 24
-CONDA_NAMES = {"pytorch": "torch"}
+CONDA_NAMES = {"pytorch": "torch", "python-isal": "isal"}
 BROUGHT_ALONG = {"IPython"}  # by jupyterlab
 
 

@@ -19,7 +19,7 @@ each_view = pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 
 
 def corners(view):
-    """The full product of minimum, default and maximum of every control; then every further option of a choice, alone."""
+    """The full product of minimum, default and maximum of every control; then each further option of a choice."""
     names = [control.name for control in view.controls]
     ends = [
         [

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from posviz import style
-from posviz.views import relative
 from posviz.live.drawing import DPI
+from posviz.views import relative
 
 NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 

@@ -8,7 +8,7 @@ Two steps, each of which removes one cost of a full draw:
    a cell and are copied to the pixels that matplotlib itself says belong to that cell.
 
 Matplotlib tells when the layers are out of date: an artist that moves is marked "animated" and does not report changes
-to its figure; anything else that changes (limits, ticks, a title) marks the figure stale, and the layers are drawn anew.
+to the figure; all else that changes (limits, ticks, a title) marks the figure stale, and the layers are drawn again.
 """
 
 import copy
@@ -130,7 +130,7 @@ class HeatMap:
         return colours
 
     def _place(self, shape):
-        """Find which cell each pixel shows. Rows and columns do not depend on each other: a thin strip of each tells."""
+        """Find which cell each pixel shows. Rows and columns are independent, so a thin strip of each tells."""
         box = self.image.axes.bbox
         corner = Bbox.intersection(self.image.get_window_extent(), box) or box
         flat = Bbox.from_extents(box.x0, corner.y0, box.x1, corner.y0 + 2)  # two pixels, as Agg may err in the last

@@ -49,7 +49,7 @@ class View:
         return Drawing(self, **values).figure
 
     def explorer(self, **values):
-        """The live widget, starting from the values given; where widgets cannot live, its still picture and sentence."""
+        """The live widget, starting from the values given; where no widget can live, its picture and sentence."""
         return Explorer(self, **values)
 
     def drawn(self, **values):

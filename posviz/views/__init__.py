@@ -7,7 +7,7 @@ from posviz.views.why import ReorderedTokens, FirstTokenCounter, SwappedTokens
 from posviz.views.absolute import TableThatLearns, AlikeRows, SinusoidalTable, OneComponent
 from posviz.views.absolute import BinaryClock, DecayByDistance, ReadThePosition
 from posviz.views.relative import ScoreTerms, RelativeShift, T5Buckets, PositionPart
-from posviz.views.rope import TurningPair, ClockWall, RotationMatrix, ScoreByDistance, AnglesSeen
+from posviz.views.rope import TurningPair, ClockWall, RotationMatrix, ScoreByDistance, AnglesSeen, RopeAtScale
 from posviz.views.extrapolation import LossByLength, EntropyByLength, Spectrum, RealModel
 from posviz.views.extrapolation import BiasShapes, XPosDecay, Needle, AttentionMicroscope
 from posviz.views.alibi import BiasAndWeights, ReachAndSlope, EveryMethod, Workbench
