@@ -1,27 +1,27 @@
-"""Checks of arguments, named for what they return: a formula stays one line, and every message has one form.
+"""Checks of arguments, each of (value, its name in a message, limits) and named for what it returns to a formula."""
 
-In each the value comes first, then the name that a message says, then the limits.
-"""
-
-import math
+import numbers
 import operator
 import reprlib
+import sys
 
 import numpy as np
 
-from ._arrays import as_numpy, is_tensor, real_array
+from ._arrays import any_seen, as_numpy, is_tensor, real_array
 
 
 def integer(value, name):
-    """`value` as a Python int; TypeError for booleans, fractions, strings and anything else that is not whole."""
-    if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be an integer; got the boolean {value}")
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        return int(value)
+    """`value` as a Python int of 64 bits, also from a float, an array or a tensor that holds one whole number."""
+    number = _python_number(value)
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
     try:
-        return operator.index(value)
+        number = operator.index(None if isinstance(number, bool) else number)
     except TypeError:
         raise TypeError(f"{name} must be an integer; got {reprlib.repr(value)}") from None
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"{name} must fit in 64 bits; got {reprlib.repr(number)}")
+    return number
 
 
 def count(value, name, least=1):
@@ -41,16 +41,15 @@ def even(value, name, least=2):
 
 
 def real(value, name):
-    """`value` as a finite float."""
-    if isinstance(value, (bool, np.bool_, str, bytes)) or np.ndim(value) != 0:
+    """`value` as a finite float; TypeError for a tensor whose gradient would end here."""
+    if getattr(value, "requires_grad", False):
+        raise TypeError(f"{name} is taken as a plain number, and no gradient would reach it; got {reprlib.repr(value)}")
+    number = _python_number(value)
+    if isinstance(number, bool) or not isinstance(number, numbers.Real):
         raise TypeError(f"{name} must be a number; got {reprlib.repr(value)}")
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number; got {reprlib.repr(value)}") from None
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be finite; got {number}")
-    return number
+    if not abs(number) <= sys.float_info.max:  # a NaN or an int beyond all floats too
+        raise ValueError(f"{name} must be finite; got {reprlib.repr(number)}")
+    return float(number)
 
 
 def positive(value, name):
@@ -96,10 +95,16 @@ def whole_numbers(values, name, least=None):
     return array
 
 
-def positives(values, name):
-    """`values` as a new float64 array, or the tensor it is; ValueError unless all are finite and above 0."""
+def positives(values, name, or_zero=False):
+    """`values` as a new float64 array, or the tensor it is; ValueError unless all are finite and above 0 (or 0)."""
     xp, array = real_array(values, name)
-    bad = ~(xp.isfinite(array) & (array > 0))
-    if bad.any():
-        raise ValueError(f"{name} must be finite and above 0; got {float(array[bad][0]):g}")
+    bad = ~(xp.isfinite(array) & (array >= 0 if or_zero else array > 0))
+    if any_seen(bad):
+        limit = "at least" if or_zero else "above"
+        raise ValueError(f"{name} must be finite and {limit} 0; got {float(array[bad][0]):g}")
     return array if is_tensor(array) else array.astype(np.float64)
+
+
+def _python_number(value):
+    """What a NumPy number, or an array or tensor without axes, holds; anything else as it is."""
+    return value.item() if getattr(value, "ndim", None) == 0 else value

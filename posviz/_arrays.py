@@ -1,5 +1,7 @@
 """One formula for NumPy and torch: which of the two an array is, and how other values come to its kind and device."""
 
+import contextlib
+import functools
 import math
 import reprlib
 
@@ -27,7 +29,9 @@ def namespace(array):
 def as_numpy(values, name):
     """`values` as a NumPy array, from a list, a NumPy array or a torch tensor on any device."""
     if is_tensor(values):
-        values = values.detach().cpu()
+        if values.requires_grad:
+            raise TypeError(f"{name} would lose its gradient, which NumPy does not carry: all as tensors, or detach it")
+        values = values.cpu()
         values = (values.double() if values.is_floating_point() else values).numpy()
     try:
         return np.asarray(values)
@@ -68,7 +72,7 @@ def real_array(values, name, *axes):
 
 
 def same_kind(**arrays):
-    """(namespace, arrays in one dtype): all NumPy or all torch, each of shape (..., sequence, dim), dim the same."""
+    """(namespace, arrays in one dtype): all NumPy or all torch, (..., sequence, dim), whose leading axes broadcast."""
     spaces, found = zip(*(real_array(values, name, "sequence", "dim") for name, values in arrays.items()))
     if len({is_tensor(array) for array in found}) > 1:
         kinds = ", ".join(f"{name} is {type(array).__name__}" for name, array in zip(arrays, found))
@@ -77,6 +81,7 @@ def same_kind(**arrays):
     if len(set(widths)) > 1 or widths[0] == 0:
         widths = ", ".join(f"{name} {width}" for name, width in zip(arrays, widths))
         raise ValueError(f"the last axes must be equal and not empty; got {widths}")
+    together("leading axes", {name: array.shape[:-2] for name, array in zip(arrays, found)})
     dtype = spaces[0].result_type(*found)
     return spaces[0], [spaces[0].astype(array, dtype, copy=False) for array in found]
 
@@ -87,6 +92,38 @@ def fitting(array, name, shape, target):
     if len(own) > len(shape) or any(a not in (1, b) for a, b in zip(own[::-1], shape[::-1])):
         raise ValueError(f"{name} must broadcast to {target}, {shape}; got shape {own}")
     return array
+
+
+def together(what, shapes):
+    """ValueError unless the shapes, a dict by name, broadcast with one another."""
+    try:
+        np.broadcast_shapes(*map(tuple, shapes.values()))
+    except ValueError:
+        found = ", ".join(f"{name} {tuple(shape)}" for name, shape in shapes.items())
+        raise ValueError(f"the {what} must broadcast with one another; got {found}") from None
+
+
+def any_seen(condition):
+    """Whether a boolean array holds a True that one can see: torch.vmap and tensors on "meta" show no values."""
+    try:
+        return bool(condition.any())
+    except RuntimeError:
+        return False
+
+
+def quiet(**errors):
+    """A decorator, np.errstate(**errors) without its hold on tensors: torch.compile could not trace through that."""
+
+    def decorate(formula):
+        @functools.wraps(formula)
+        def call(*args, **named):
+            tensors = any(map(is_tensor, (*args, *named.values())))
+            with contextlib.nullcontext() if tensors else np.errstate(**errors):
+                return formula(*args, **named)
+
+        return call
+
+    return decorate
 
 
 def blocks(shape, table_shape):

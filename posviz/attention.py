@@ -3,9 +3,10 @@
 import numpy as np
 
 from ._arguments import positives, real
-from ._arrays import convert_like, fitting, is_tensor, real_array, same_kind, working_dtype
+from ._arrays import any_seen, convert_like, fitting, is_tensor, quiet, real_array, same_kind, working_dtype
 
 
+@quiet(over="ignore", under="ignore")  # two scores may lie further apart than the largest float: exp(−inf) = 0
 def softmax(scores, mask=None):
     """exp(score), divided by the sum over the visible keys of the last axis.
 
@@ -29,12 +30,12 @@ def softmax(scores, mask=None):
         return xp.astype(scores, dtype)
     peak = xp.max(scores, axis=-1, keepdims=True)
     peak = xp.where(xp.isinf(peak), 0.0, peak)  # a row without a visible key has the peak −inf
-    with np.errstate(over="ignore"):  # two scores may lie further apart than the largest float: exp(−inf) = 0
-        weights = xp.exp(scores - peak)
+    weights = xp.exp(scores - peak)
     total = weights.sum(axis=-1, keepdims=True)
     return xp.astype(weights / xp.where(total == 0, 1.0, total), dtype, copy=False)
 
 
+@quiet(under="ignore")
 def attention_weights(q, k, *, bias=None, mask=None, scale=None, temperature=1.0):
     """softmax((scale · q kᵀ + bias) / temperature) over the visible keys.
 
@@ -42,10 +43,11 @@ def attention_weights(q, k, *, bias=None, mask=None, scale=None, temperature=1.0
 
     q: (..., query, dim), k: (..., key, dim), both NumPy or both torch, leading axes broadcast.
     bias: added, broadcasts to (..., query, key). mask: boolean, True = visible.
-    scale: 1/sqrt(dim) unless given (T5: 1; DeBERTa: 1/sqrt(3 dim)).
+    scale: a number, 1/sqrt(dim) unless given (T5: 1; DeBERTa: 1/sqrt(3 dim)).
     temperature: above 0; one number, or an array that broadcasts to the scores, such as
         1 / log_n_factor(…)[:, None], one for each query.
-    Returns (..., query, key) in the kind and dtype of q and k; 16-bit input is computed in float32.
+    Returns (..., query, key) in the kind and dtype of q and k; 16-bit input is computed in float32. Tensors keep their
+    gradients, those of bias, scale and temperature too.
     Raises TypeError for mixed kinds or a mask that is not boolean, ValueError for shapes that do not fit.
     Source: Vaswani et al. 2017, eq. 1.
 
@@ -56,7 +58,10 @@ def attention_weights(q, k, *, bias=None, mask=None, scale=None, temperature=1.0
     dtype = q.dtype
     work = working_dtype(xp, dtype)
     q, k = xp.astype(q, work, copy=False), xp.astype(k, work, copy=False)
-    scale = q.shape[-1] ** -0.5 if scale is None else real(scale, "scale")
+    if is_tensor(scale):
+        scale = fitting(convert_like(real_array(scale, "scale")[1], q, work), "scale", (), "a single number")
+    else:
+        scale = q.shape[-1] ** -0.5 if scale is None else real(scale, "scale")
     scores = (q * scale) @ xp.matrix_transpose(k)  # (..., query, key)
     if bias is not None:
         scores = scores + _beside_scores(real_array(bias, "bias")[1], "bias", scores)
@@ -64,6 +69,7 @@ def attention_weights(q, k, *, bias=None, mask=None, scale=None, temperature=1.0
     return xp.astype(softmax(scores, mask), dtype, copy=False)
 
 
+@quiet(under="ignore")
 def attention_entropy(weights):
     """−Σ w ln w over the last axis, in nats: ln n for n equal weights, 0 for a single one (or for none).
 
@@ -74,7 +80,7 @@ def attention_entropy(weights):
     [0.693147, 0.0]
     """
     xp, weights = real_array(weights, "weights", "key")
-    if xp.any(weights < 0):
+    if any_seen(weights < 0):
         raise ValueError(f"weights must be at least 0; got {float(xp.min(weights)):g}")
     dtype = weights.dtype
     weights = xp.astype(weights, working_dtype(xp, dtype), copy=False)

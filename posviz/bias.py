@@ -3,7 +3,7 @@
 import numpy as np
 
 from ._arguments import count, even, positives, whole_numbers
-from ._arrays import convert_like, is_tensor, namespace
+from ._arrays import any_seen, convert_like, is_tensor, namespace, quiet, together, working_dtype
 
 
 def alibi_slopes(heads):
@@ -46,6 +46,7 @@ def alibi_bias(heads, query_length, key_length=None, causal=True):
     return np.where(distance >= 0, bias, -np.inf) if causal else bias
 
 
+@quiet(under="ignore")
 def kerple_log_bias(distance, r1, r2):
     """KERPLE, logarithmic: −r1 · ln(1 + r2 · |distance|). Falls ever more slowly, so far keys keep some weight.
 
@@ -60,10 +61,11 @@ def kerple_log_bias(distance, r1, r2):
     >>> kerple_log_bias([0, 1, 512], 1, 1).round(6).tolist()
     [0.0, -0.693147, -6.240276]
     """
-    distance, r1, r2 = _kerple(distance, r1, r2)
-    return 0.0 - r1 * namespace(distance).log1p(r2 * distance)
+    xp, dtype, distance, r1, r2 = _kerple(distance, r1, r2)
+    return xp.astype(0.0 - r1 * xp.log1p(r2 * distance), dtype, copy=False)
 
 
+@quiet(under="ignore")
 def kerple_power_bias(distance, r1, r2):
     """KERPLE, power: −r1 · |distance|^r2. ALiBi is the case r2 = 1 with r1 fixed.
 
@@ -74,10 +76,10 @@ def kerple_power_bias(distance, r1, r2):
     >>> kerple_power_bias([0, 1, 4], 1, 0.5).tolist()
     [0.0, -1.0, -2.0]
     """
-    distance, r1, r2 = _kerple(distance, r1, r2)
-    if (r2 > 2).any():
+    xp, dtype, distance, r1, r2 = _kerple(distance, r1, r2)
+    if any_seen(r2 > 2):
         raise ValueError(f"r2 must be at most 2; got {float(r2.max()):g}")
-    return 0.0 - r1 * distance**r2
+    return xp.astype(0.0 - r1 * distance**r2, dtype, copy=False)
 
 
 def sandwich_bias(distance, heads, dim=128):
@@ -93,12 +95,12 @@ def sandwich_bias(distance, heads, dim=128):
     >>> sandwich_bias([0, 1, 100], 12)[0].round(6).tolist()
     [0.0, -2.169928, -49.978371]
     """
-    distance = np.abs(whole_numbers(distance, "distance"))
+    distance = _magnitude(distance)
     dim, heads = even(dim, "dim"), count(heads, "heads")
-    frequencies = 10_000.0 ** (-2 * np.arange(1, dim // 2 + 1) / dim)
+    frequencies = 10_000.0 ** (-2 * np.arange(1.0, dim // 2 + 1) / dim)
     values, where = np.unique(distance, return_inverse=True)  # a q × k table holds few different distances
     product = (np.cos(values[:, None] * frequencies) - 1).sum(axis=-1)[where].reshape(distance.shape)
-    ratio = 8 * np.arange(1, heads + 1) / heads
+    ratio = 8 * np.arange(1.0, heads + 1) / heads
     return product / ratio.reshape(-1, *[1] * distance.ndim)
 
 
@@ -118,8 +120,15 @@ def distances(query_length, key_length=None):
 
 
 def _kerple(distance, r1, r2):
-    """|distance|, r1 and r2, checked: float64 arrays, or tensors like r1 or r2 if one of them is a tensor."""
-    given = [np.abs(whole_numbers(distance, "distance")), positives(r1, "r1"), positives(r2, "r2")]
-    tensor = next((r for r in given if is_tensor(r)), None)
-    like, dtype = (given[0], np.float64) if tensor is None else (tensor, tensor.dtype)
-    return [convert_like(each, like, dtype) for each in given]
+    """(namespace, dtype of the result, |distance|, r1, r2): tensors if r1 or r2 is one, of 32 bits where it has 16."""
+    given = [_magnitude(distance), positives(r1, "r1"), positives(r2, "r2")]
+    together("shapes", {name: each.shape for name, each in zip(("distance", "r1", "r2"), given)})
+    learned = [each for each in given if is_tensor(each)] or given
+    xp = namespace(learned[0])
+    dtype = xp.result_type(*learned)
+    return xp, dtype, *(convert_like(each, learned[0], working_dtype(xp, dtype)) for each in given)
+
+
+def _magnitude(distance):
+    """|distance| as float64, in which −2^63 has its positive twin too."""
+    return np.abs(whole_numbers(distance, "distance").astype(np.float64))

@@ -77,6 +77,15 @@ def test_nan_is_not_hidden():
     assert np.isnan(softmax([np.nan, 1.0])).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_weights_too_small_to_write_are_zero_whatever_numpy_is_told_about_underflow(dtype):
+    with np.errstate(all="raise"):
+        assert softmax(np.array([0.0, -800], dtype)).tolist() == [1, 0]
+        small = softmax(np.array([0.0, -15.9, -700], dtype))
+        assert small[1] > 0 and attention_entropy(small) > 0
+        assert attention_weights(np.array([[30, 0]], dtype), np.array([[30, 0], [-30, 0]], dtype)).tolist() == [[1, 0]]
+
+
 def test_softmax_ignores_a_constant_and_follows_a_permutation():
     scores, order = random(3, 6), np.random.default_rng(1).permutation(6)
     np.testing.assert_allclose(softmax(scores + 1000), softmax(scores), rtol=1e-12)
@@ -167,6 +176,20 @@ def test_gradients_reach_queries_keys_and_bias():
     q, k, bias = (torch.tensor(random(*shape, seed=n)).requires_grad_() for n, shape in enumerate(shapes))
     visible = np.tri(3, dtype=bool)
     assert torch.autograd.gradcheck(lambda a, b, c: attention_weights(a, b, bias=c, mask=visible), (q, k, bias))
+
+
+def test_gradients_reach_scale_and_temperature():
+    q, k = (torch.tensor(random(2, 3, 4, seed=n)) for n in range(2))
+    scale, temperature = (
+        torch.tensor(value, dtype=torch.float64, requires_grad=True) for value in (0.7, [[1], [2], [3]])
+    )
+
+    def weights(scale, temperature):
+        return attention_weights(q, k, scale=scale, temperature=temperature)
+
+    assert torch.autograd.gradcheck(weights, (scale, temperature))
+    plain = attention_weights(q.numpy(), k.numpy(), scale=0.7, temperature=[[1], [2], [3]])
+    np.testing.assert_allclose(weights(scale, temperature).detach(), plain, rtol=1e-14)
 
 
 def test_mixed_widths_of_floats_take_the_wider():

@@ -178,6 +178,39 @@ def test_kerple_learns():
     assert kerple_log_bias([1], torch.ones(1), 2.0).dtype == torch.float32
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_far_distances_in_half_precision(dtype):
+    """Neither 70,000 nor its logarithm's argument fits into float16; the bias does."""
+    distance = np.array([0, 1, 300, 70_000, 10**9])
+    r1, r2 = (torch.tensor(r, dtype=dtype, requires_grad=True) for r in (1.0, 0.5))
+    limit = {torch.float16: 2**-11, torch.bfloat16: 2**-8, torch.float32: 1e-6}[dtype]
+    for formula, exact in [(kerple_log_bias, -np.log1p(0.5 * distance)), (kerple_power_bias, -np.sqrt(distance))]:
+        bias = formula(distance, r1, r2)
+        assert bias.dtype == dtype
+        np.testing.assert_allclose(bias.detach().double(), exact, rtol=1.01 * limit)
+        for gradient in torch.autograd.grad(bias.float().sum(), (r1, r2)):
+            assert torch.isfinite(gradient) or formula is kerple_power_bias  # Σ √d ln d is beyond float16
+    assert kerple_log_bias([70_000], r1.detach().half(), 1.0).item() == np.float16(-math.log(70_001))
+
+
+def test_kerple_takes_the_wider_of_two_dtypes():
+    one, other = torch.tensor(1.0).half(), torch.tensor(0.5)
+    assert kerple_log_bias([1], one, other).dtype == kerple_log_bias([1], other, one).dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [lambda d: kerple_power_bias(d, 1, 1), lambda d: kerple_log_bias(d, 1, 1), lambda d: sandwich_bias(d, 8)[0]],
+)
+def test_the_farthest_distances_of_64_bits_have_the_same_bias_on_both_sides(formula):
+    before, after = formula([-(2**63), 2**63 - 1])
+    assert before == after < 0
+
+
+def test_the_power_of_the_farthest_distance():
+    assert kerple_power_bias([-(2**63)], 1, 1) == -(2.0**63)
+
+
 def test_kerple_kernels_are_conditionally_positive_definite_up_to_exponent_two():
     d, centring = distances(12), np.eye(12) - 1 / 12
     for bias in (kerple_log_bias(d, 1, 1), kerple_power_bias(d, 1, 1), kerple_power_bias(d, 1, 2)):
