@@ -1,12 +1,16 @@
 """Relative positions inside attention: Transformer-XL and XLNet, T5, DeBERTa (chapter 4)."""
 
+import math
+from bisect import bisect_right
 from collections import namedtuple
 
 import numpy as np
 
 from ._arguments import count, one_of, whole_numbers
-from ._arrays import convert_like, real_array, same_kind
+from ._arrays import convert_like, quiet, real_array, same_kind
 from .bias import distances
+
+LARGEST = np.iinfo(np.int64).max  # −2^63 alone has no opposite
 
 # ------------------------------------------------------------------ Transformer-XL, XLNet
 
@@ -35,6 +39,7 @@ def relative_shift(scores):
     return xp.reshape(xp.reshape(padded, (*lead, columns + 1, queries))[..., 1:, :], scores.shape)
 
 
+@quiet(under="ignore")
 def transformer_xl_terms(queries, keys, relative, u, v):
     """Transformer-XL's raw score in four parts: q·k, q·r, u·k, v·r with r = the vector of the distance i − j.
 
@@ -90,7 +95,7 @@ def t5_bucket(relative_position, bidirectional=True, num_buckets=32, max_distanc
     >>> t5_bucket([-200, -16, -15, -1, 0, 1, 16], bidirectional=False).tolist()
     [31, 16, 15, 1, 0, 0, 0]
     """
-    relative = whole_numbers(relative_position, "relative_position")
+    relative = np.maximum(whole_numbers(relative_position, "relative_position"), -LARGEST)
     buckets = count(num_buckets, "num_buckets", least=4 if bidirectional else 2)
     if bidirectional:
         if buckets % 2:
@@ -100,10 +105,11 @@ def t5_bucket(relative_position, bidirectional=True, num_buckets=32, max_distanc
     else:
         first, distance = 0, np.maximum(-relative, 0)
     exact = buckets // 2
-    longest = count(max_distance, "max_distance", least=exact + 1)
-    octaves = np.log(np.maximum(distance, exact) / exact) / np.log(longest / exact)
-    ranges = np.minimum(exact + (octaves * (buckets - exact)).astype(np.int64), buckets - 1)
-    return first + np.where(distance < exact, distance, ranges)
+    longest, ranges = count(max_distance, "max_distance", least=exact + 1), buckets - exact
+    # Range k starts where ranges · ln(distance/exact) / ln(longest/exact) reaches k; floats would miss ties.
+    starts = [exact] + [_root(longest**k * exact ** (ranges - k) - 1, ranges) + 1 for k in range(1, ranges)]
+    wide = exact - 1 + np.searchsorted(starts, distance, side="right")
+    return first + np.where(distance < exact, distance, wide)
 
 
 # ------------------------------------------------------------------ DeBERTa
@@ -127,6 +133,7 @@ def deberta_index(query_length, key_length=None, span=512):
     return _delta(distances(query_length, key_length), count(span, "span"))
 
 
+@quiet(under="ignore")
 def deberta_terms(content_queries, content_keys, position_queries, position_keys, span, convention="paper"):
     """DeBERTa's raw score in three parts: content→content, content→position, position→content.
 
@@ -169,26 +176,40 @@ def deberta_terms(content_queries, content_keys, position_queries, position_keys
     return DebertaTerms(qc @ xp.matrix_transpose(kc), content_to_position, position_to_content)
 
 
-def log_bucket(relative_position, bucket_size, max_position):
+def log_bucket(relative_position, bucket_size, max_position, clamp=True):
     """DeBERTa v2's buckets: exact up to mid = bucket_size/2, then logarithmic; odd, so both sign conventions fit.
 
     sign(r) · (mid + ceil(ln(|r|/mid) / ln((max_position−1)/mid) · (mid−1))) beyond mid. The row of the table is
-    this + span, clipped to 0 … 2·span − 1 (span = bucket_size). Not clipped here: beyond max_position it grows on.
+    this + span, clipped to 0 … 2·span − 1 (span = bucket_size). From max_position on, r counts as max_position − 1, as
+    in Microsoft's code since commit c794b71; clamp=False lets it grow on, as the code before and Hugging Face do.
 
     relative_position: integers of any shape; bucket_size: ≥ 2; max_position: ≥ mid + 2. Returns int64, same shape.
     Raises TypeError for numbers that are not whole, ValueError for sizes that are too small.
     Source: `make_log_bucket_position` of microsoft/DeBERTa (v2 and v3 use 256 and 512).
 
     >>> log_bucket([-500, -1, 0, 128, 200, 512], 256, 512).tolist()
-    [-254, -1, 0, 128, 169, 256]
+    [-254, -1, 0, 128, 169, 255]
     """
-    relative = whole_numbers(relative_position, "relative_position")
+    relative = np.maximum(whole_numbers(relative_position, "relative_position"), -LARGEST)
     mid = count(bucket_size, "bucket_size", least=2) // 2
-    longest = count(max_position, "max_position", least=mid + 2)
-    distance = np.maximum(np.abs(relative), mid)
-    octaves = np.log(distance / mid) / np.log((longest - 1) / mid)
-    beyond = np.sign(relative) * (np.ceil(octaves * (mid - 1)).astype(np.int64) + mid)
-    return np.where(np.abs(relative) <= mid, relative, beyond)
+    last = count(max_position, "max_position", least=mid + 2) - 1
+    if clamp:
+        relative = np.clip(relative, -last, last)
+    distance, farthest = np.abs(relative), int(np.abs(relative).max(initial=0))
+    # Bucket mid + k ends where (mid − 1) · ln(distance/mid) / ln(last/mid) reaches k; floats would miss ties.
+    ends = [mid]
+    while ends[-1] < farthest and mid > 1:
+        k = len(ends)
+        ends.append(_root(last**k * mid ** (mid - 1) // mid**k, mid - 1))
+    beyond = np.sign(relative) * (mid + np.minimum(np.searchsorted(ends, distance), len(ends) - 1))
+    return np.where(distance <= mid, relative, beyond)
+
+
+def _root(value, n):
+    """The largest whole number whose n-th power is at most value: found in floats, settled in whole numbers."""
+    near = round(math.exp(math.log(value) / n))
+    first = near - near // 10**9 - 1
+    return first - 1 + bisect_right(range(first, near + near // 10**9 + 2), value, key=lambda root: root**n)
 
 
 def _delta(distance, span):

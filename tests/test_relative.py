@@ -167,6 +167,65 @@ def test_t5_equals_the_loop(bidirectional, num_buckets, max_distance):
     assert found.dtype == np.int64 and 0 <= found.min() and found.max() < num_buckets
 
 
+def exact_t5_bucket(distance, buckets, longest):
+    """exact + ⌊(buckets − exact) ln(distance/exact) / ln(longest/exact)⌋ for a key in the past, in whole numbers."""
+    exact = buckets // 2
+    if distance < exact:
+        return distance
+    n, k = buckets - exact, 0
+    while k < n - 1 and distance**n * exact ** (k + 1) >= longest ** (k + 1) * exact**n:
+        k += 1
+    return exact + k
+
+
+def boundaries(values):
+    """Where an array of rising whole numbers changes: the last index of each value and the first of the next."""
+    changes = np.flatnonzero(np.diff(values))
+    return sorted({0, *changes.tolist(), *(changes + 1).tolist(), len(values) - 1})
+
+
+def test_t5_equals_whole_numbers_in_all_settings_up_to_128_buckets():
+    """A bucket number that only rises is right everywhere if it is right on both sides of every rise."""
+    ties = 0
+    for buckets in range(2, 129):
+        exact = buckets // 2
+        multiples = [exact * m for m in (2, 3, 4, 8, 9, 16, 27)]
+        for longest in {exact + 1, exact + 2, *multiples, 128, 160, 320, 1000, 1024} - set(range(exact + 1)):
+            distance = np.arange(longest + exact)
+            found = t5_bucket(-distance, False, buckets, longest)
+            assert (np.diff(found) >= 0).all()
+            if buckets % 2 == 0:
+                assert np.array_equal(t5_bucket(-distance, True, 2 * buckets, longest), found)
+                assert np.array_equal(t5_bucket(distance[1:], True, 2 * buckets, longest), found[1:] + buckets)
+            n = buckets - exact
+            for d in boundaries(found):
+                k = int(found[d]) - exact
+                if k < 0:
+                    assert d < exact and found[d] == d
+                else:
+                    assert d**n * exact**k >= longest**k * exact**n
+                    assert k == n - 1 or d**n * exact ** (k + 1) < longest ** (k + 1) * exact**n
+                    ties += k > 0 and d**n * exact**k == longest**k * exact**n
+    assert ties > 400  # the cases that floats may miss
+
+
+@pytest.mark.parametrize(
+    ("distance", "buckets", "longest", "expected"), [(20, 20, 320, 12), (80, 10, 160, 9), (79, 10, 160, 8)]
+)
+def test_t5_ties_that_floats_miss(distance, buckets, longest, expected):
+    assert exact_t5_bucket(distance, buckets, longest) == expected
+    assert t5_bucket(-distance, False, buckets, longest) == expected
+    assert t5_bucket(-distance, True, 2 * buckets, longest) == expected
+
+
+@pytest.mark.parametrize("far", [10**6, 2**53 + 1, 2**63 - 1])
+def test_buckets_of_the_farthest_distances(far):
+    assert t5_bucket([-far, far]).tolist() == [15, 31] and t5_bucket([-far, far], False).tolist() == [31, 0]
+    assert t5_bucket(-(2**63)) == 15 and t5_bucket(-(2**63), False) == 31
+    assert log_bucket([-far, far, -(2**63)], 256, 512).tolist() == [-255, 255, -255]
+    assert log_bucket([-far, -(2**63)], 8, 16, clamp=False).max() < -8
+
+
 def test_t5_end_to_end_reference():
     x = np.array([[1, 0], [0, 1], [1, 1], [0.5, -0.5]])
     bias = 0.1 * t5_bucket(-distances(4), bidirectional=False)
@@ -253,9 +312,45 @@ LOG_BUCKETS = """
 
 def test_log_bucket_reference():
     pairs = np.array(LOG_BUCKETS.split(), dtype=int).reshape(-1, 2)
-    assert np.array_equal(log_bucket(pairs[:, 0], 256, 512), pairs[:, 1])
-    assert np.array_equal(log_bucket(-pairs[:, 0], 256, 512), -pairs[:, 1])
-    assert log_bucket(np.arange(17), 8, 16).tolist() == [0, 1, 2, 3, 4, 5, 5, 6, 6, 6, 7, 7, 7, 7, 7, 7, 8]
+    assert np.array_equal(log_bucket(pairs[:, 0], 256, 512, clamp=False), pairs[:, 1])
+    assert np.array_equal(log_bucket(-pairs[:, 0], 256, 512, clamp=False), -pairs[:, 1])
+    first = [0, 1, 2, 3, 4, 5, 5, 6, 6, 6, 7, 7, 7, 7, 7, 7]
+    assert log_bucket(np.arange(18), 8, 16).tolist() == [*first, 7, 7]
+    assert log_bucket(np.arange(18), 8, 16, clamp=False).tolist() == [*first, 8, 8]
+
+
+def test_log_bucket_is_clamped_as_microsofts_newer_code_does():
+    """`make_log_bucket_position` since c794b71 clamps to ±(max_position − 1) first; the code before it did not."""
+    relative = np.arange(-600, 601)
+    clamped = log_bucket(relative, 256, 512)
+    assert np.array_equal(clamped, log_bucket(np.clip(relative, -511, 511), 256, 512, clamp=False))
+    assert clamped[relative == -512] == -255 and log_bucket(-512, 256, 512, clamp=False) == -256
+
+
+def test_log_bucket_equals_whole_numbers_in_all_settings_up_to_128_buckets():
+    """Bucket mid + k: the least k with (distance/mid)^(mid−1) ≤ (last/mid)^k, checked on both sides of every rise."""
+    ties = 0
+    for size in range(2, 129):
+        mid = size // 2
+        n, tied = mid - 1, [mid * m for m in (2, 3, 4, 8, 9, 16)]
+        for last in {mid + 1, mid + 2, *tied, 127, 159, 319, 511, 999} - set(range(mid + 1)):
+            distance = np.arange(last + 3)
+            found = log_bucket(distance, size, last + 1, clamp=False)
+            assert (np.diff(found) >= 0).all() and np.array_equal(log_bucket(-distance, size, last + 1, False), -found)
+            for d in boundaries(found):
+                k = int(found[d]) - mid
+                if d <= mid or n == 0:
+                    assert found[d] == min(d, mid)
+                else:
+                    assert d**n * mid**k <= last**k * mid**n
+                    assert d**n * mid ** (k - 1) > last ** (k - 1) * mid**n
+                    ties += d < last and d**n * mid**k == last**k * mid**n
+    assert ties > 300
+
+
+@pytest.mark.parametrize(("relative", "size", "longest", "expected"), [(15, 18, 26, 13), (-15, 18, 26, -13)])
+def test_log_bucket_ties_that_floats_miss(relative, size, longest, expected):
+    assert log_bucket(relative, size, longest) == expected
 
 
 def test_log_bucket_never_falls():
