@@ -14,14 +14,15 @@ def position_interpolation(frequencies, factor):
     No angle beyond the trained ones occurs up to factor × the trained length; the price is that neighbours
     move closer together, so the model needs a short fine-tuning.
 
-    frequencies: radians per token; factor: used length / trained length, ≥ 1. Returns float64, same shape.
-    Raises ValueError for a factor below 1 or a frequency not above 0.
+    frequencies: radians per token, ≥ 0; factor: used length / trained length, ≥ 1.
+    Returns float64 of the same shape, or a tensor with its gradient if frequencies is one.
+    Raises ValueError for a factor below 1 or a frequency below 0.
     Source: Chen et al. 2023, eq. 4.
 
     >>> position_interpolation([1.0, 0.01], 4).tolist()
     [0.25, 0.0025]
     """
-    return positives(frequencies, "frequencies") / at_least(factor, "factor", 1)
+    return positives(frequencies, "frequencies", or_zero=True) / at_least(factor, "factor", 1)
 
 
 def ntk_base(base, factor, dim):
@@ -30,14 +31,19 @@ def ntk_base(base, factor, dim):
     Pair 0 keeps its speed, the last pair is slowed by exactly factor, pair i by factor^(2i/(dim−2)). Pairs
     in between still leave their trained angles, so the real reach is smaller than factor.
 
-    Returns a float. Raises ValueError for a factor below 1, a base not above 0, a dim not even and ≥ 4.
+    Returns a float. Raises ValueError for a factor below 1, a base not above 0, a dim not even and ≥ 4, or a b' beyond
+    the largest float.
     Source: bloc97 2023; Peng et al. 2023 (YaRN), Definition 1, eq. 14 to 16.
 
     >>> round(ntk_base(10_000, 4, 128), 5)
     40889.94243
     """
-    dim = even(dim, "dim", least=4)
-    return positive(base, "base") * at_least(factor, "factor", 1) ** (dim / (dim - 2))
+    dim, base, factor = even(dim, "dim", least=4), positive(base, "base"), at_least(factor, "factor", 1)
+    try:
+        larger = base * factor ** (dim / (dim - 2))
+    except OverflowError:
+        larger = math.inf
+    return real(larger, f"base · factor^(dim/(dim−2)) with factor {factor:g}")
 
 
 def dynamic_ntk_base(base, length, trained_length, dim, factor=1.0):
@@ -57,18 +63,22 @@ def dynamic_ntk_base(base, length, trained_length, dim, factor=1.0):
     return ntk_base(base, max(1.0, factor * length / trained - (factor - 1)), dim)
 
 
-def yarn_frequencies(dim, factor, trained_length, base=10_000.0, beta_fast=32.0, beta_slow=1.0, ramp="code"):
+def yarn_frequencies(
+    dim, factor, trained_length, base=10_000.0, beta_fast=32.0, beta_slow=1.0, ramp="code", truncate=True
+):
     """YaRN / NTK-by-parts: fast pairs keep their frequency, slow pairs are divided by factor, a ramp between.
 
     A pair is fast if it makes more than beta_fast turns in the trained length, slow below beta_slow turns.
     Paper and released code differ in the middle: ramp="paper" is linear in the number of turns,
     ramp="code" (default, and what published checkpoints were tuned with) is linear in the index of the pair.
     Between the two a frequency can differ by a factor of 2 to 3. A short trained length needs a smaller
-    beta_fast: 32 turns are more than any pair makes in 128 tokens.
+    beta_fast: 32 turns are more than any pair makes in 128 tokens. The code's ramp begins and ends at whole pairs,
+    rounded outwards; truncate=False leaves them where they fall (gpt-oss), which slows a pair by up to 1.8 times.
 
     Returns float64 of shape (dim/2,), radians per token. Raises ValueError for an odd dim, a factor below 1,
     a trained_length below 1, a base not above 1, beta_slow not below beta_fast, another ramp.
-    Source: Peng et al. 2023 (YaRN), section 3.2; jquesnelle/yarn and Hugging Face transformers for "code".
+    Source: Peng et al. 2023 (YaRN), section 3.2; jquesnelle/yarn and Hugging Face transformers for "code",
+    openai/gpt-oss for truncate=False.
 
     >>> theta = rope_frequencies(128)
     >>> (theta / yarn_frequencies(128, 4, 2048))[[0, 24, 63]].round(4).tolist()
@@ -76,8 +86,8 @@ def yarn_frequencies(dim, factor, trained_length, base=10_000.0, beta_fast=32.0,
     >>> (theta / yarn_frequencies(128, 4, 2048, ramp="paper"))[[0, 24, 63]].round(4).tolist()
     [1.0, 2.1045, 4.0]
     """
+    dim, base, length = even(dim, "dim"), positive(base, "base"), count(trained_length, "trained_length")
     theta = rope_frequencies(dim, base)
-    length = count(trained_length, "trained_length")
     fast, slow = positive(beta_fast, "beta_fast"), positive(beta_slow, "beta_slow")
     if not slow < fast:
         raise ValueError(f"beta_slow must be below beta_fast, {fast:g}; got {slow:g}")
@@ -88,24 +98,33 @@ def yarn_frequencies(dim, factor, trained_length, base=10_000.0, beta_fast=32.0,
             raise ValueError(f"base must be above 1 (frequencies must fall); got {base:g}")
 
         def index_of(turns):  # the real-valued pair index that makes so many turns in the trained length
-            return dim * math.log(length / (turns * 2 * np.pi)) / (2 * math.log(base))
+            return dim * (math.log(length / (2 * np.pi)) - math.log(turns)) / (2 * math.log(base))
 
-        low, high = max(math.floor(index_of(fast)), 0), min(math.ceil(index_of(slow)), dim - 1)
-        keep = 1 - (np.arange(dim // 2) - low) / (high - low if high != low else 0.001)
+        low, high = index_of(fast), index_of(slow)
+        if truncate:
+            low, high = math.floor(low), math.ceil(high)
+        low, high = max(low, 0), min(high, dim - 1)
+        keep = 1 - (np.arange(0.0, dim // 2) - low) / (high - low if high != low else 0.001)
     return _by_parts(theta, factor, keep)
 
 
-def yarn_attention_factor(factor):
+def yarn_attention_factor(factor, mscale=1.0, mscale_all_dim=0.0):
     """YaRN's temperature as a factor on q and on k: 1/sqrt(t) = 0.1 ln(factor) + 1.
 
-    It multiplies both, so the scores are multiplied by its square.
+    It multiplies both, so the scores are multiplied by its square. DeepSeek turns only some of the features and splits
+    the factor: (0.1 mscale ln(factor) + 1) / (0.1 mscale_all_dim ln(factor) + 1) for those, which is 1 in V2 (both
+    0.707) and V3 (both 1), and the scale of the whole score times yarn_attention_factor(factor, mscale_all_dim)**2.
 
-    factor: ≥ 1, else ValueError. Returns a float. Source: Peng et al. 2023 (YaRN), eq. 21 and 22.
+    factor: ≥ 1; mscale and mscale_all_dim: ≥ 0, else ValueError. Returns a float.
+    Source: Peng et al. 2023 (YaRN), eq. 21 and 22; `modeling_deepseek.py` of deepseek-ai/DeepSeek-V2.
 
     >>> round(yarn_attention_factor(16), 8)
     1.27725887
+    >>> yarn_attention_factor(40, 0.707, 0.707)
+    1.0
     """
-    return 0.1 * math.log(at_least(factor, "factor", 1)) + 1
+    tenth = 0.1 * math.log(at_least(factor, "factor", 1))
+    return (tenth * at_least(mscale, "mscale", 0) + 1) / (tenth * at_least(mscale_all_dim, "mscale_all_dim", 0) + 1)
 
 
 def llama3_frequencies(dim, factor=8.0, base=500_000.0, trained_length=8192, low=1.0, high=4.0):
@@ -143,7 +162,7 @@ def log_n_factor(visible_keys, trained_length):
     >>> log_n_factor([100, 512, 2048], 512).round(6).tolist()
     [1.0, 1.0, 1.222222]
     """
-    visible = whole_numbers(visible_keys, "visible_keys", least=1)
+    visible = whole_numbers(visible_keys, "visible_keys", least=1).astype(np.float64)
     return np.maximum(1.0, np.log(visible) / math.log(count(trained_length, "trained_length", least=2)))
 
 

@@ -42,6 +42,19 @@ def test_concatenated_is_the_same_numbers_with_all_sines_first():
     assert np.array_equal(other[:, 5:], plain[:, 1::2])
 
 
+@pytest.mark.parametrize("dim", [4, 10, 512])
+def test_tensor2tensors_table_has_other_frequencies(dim):
+    """`get_timing_signal_1d`: exp(−i ln(10⁴)/(dim/2 − 1)), all sines first; fairseq the same, from position 1 on."""
+    pairs = dim // 2
+    slower = np.exp(-np.arange(pairs) * np.log(10_000.0) / (pairs - 1))
+    angles = np.arange(50)[:, None] * slower
+    expected = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    found = sinusoidal(range(50), dim, base=10_000 ** (dim / (dim - 2)), layout="concatenated")
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+    assert np.abs(sinusoidal(range(50), dim, layout="concatenated") - expected).max() > 0.02
+    assert_printed(expected[1, [0, pairs - 1]], [0.84147098, 0.0001], 8)
+
+
 def test_shape_follows_the_positions():
     assert sinusoidal(3, 8).shape == (8,)
     assert sinusoidal([], 8).shape == (0, 8)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from reference import assert_printed, assert_significant
 
 from posviz import (
@@ -144,6 +145,46 @@ def test_yarn_paper_loop():
 @pytest.mark.parametrize("ramp", ["code", "paper"])
 def test_yarn_with_factor_one_changes_nothing(ramp):
     np.testing.assert_allclose(yarn_frequencies(128, 1, 2048, ramp=ramp), THETA, rtol=1e-15)
+
+
+GPT_OSS = {"dim": 64, "factor": 32, "trained_length": 4096, "base": 150_000.0}  # openai/gpt-oss, `ModelConfig`
+
+
+def test_yarn_ramp_that_is_not_cut_at_whole_pairs_is_gpt_oss():
+    """`_compute_concentration_and_inv_freq` of openai/gpt-oss, number by number."""
+    ends = [32 * math.log(4096 / (turns * 2 * math.pi)) / math.log(150_000) for turns in (32, 1)]
+    assert not any(end.is_integer() for end in ends)
+    found = yarn_frequencies(**GPT_OSS, truncate=False)
+    for i in range(32):
+        theta = 150_000 ** (-2 * i / 64)
+        mask = 1 - min(max((i - ends[0]) / (ends[1] - ends[0]), 0), 1)
+        assert found[i] == pytest.approx((1 - mask) * theta / 32 + mask * theta, rel=1e-13)
+    ratio = yarn_frequencies(**GPT_OSS) / found
+    assert ratio.argmax() == 17 and ratio.max() == pytest.approx(1.763, abs=0.001)
+    assert np.array_equal(
+        yarn_frequencies(**GPT_OSS, ramp="paper", truncate=False), yarn_frequencies(**GPT_OSS, ramp="paper")
+    )
+
+
+def test_yarn_factor_of_deepseek():
+    """`yarn_get_mscale(factor, mscale) / yarn_get_mscale(factor, mscale_all_dim)`, defaults 1 and 0."""
+
+    def mscale(factor, share):
+        return 1.0 if factor <= 1 else 0.1 * share * math.log(factor) + 1.0
+
+    for factor, share, all_dim in [(40, 0.707, 0.707), (40, 1.0, 1.0), (40, 1.0, 0.8), (16, 0.5, 0.0), (1, 0.7, 0.3)]:
+        expected = mscale(factor, share) / mscale(factor, all_dim)
+        assert yarn_attention_factor(factor, share, all_dim) == pytest.approx(expected, rel=1e-15)
+        assert yarn_attention_factor(factor, all_dim) == pytest.approx(mscale(factor, all_dim), rel=1e-15)
+    assert yarn_attention_factor(40, 0.707) == pytest.approx(1.2608, abs=5e-5)
+
+
+def test_interpolation_keeps_kind_gradient_and_zeros():
+    assert position_interpolation(np.float32([1, 0]), 4).dtype == np.float64
+    theta = torch.tensor([1.0, 0.5, 0.0], requires_grad=True)
+    slower = position_interpolation(theta, 4)
+    slower.sum().backward()
+    assert slower.tolist() == [0.25, 0.125, 0] and theta.grad.tolist() == [0.25] * 3
 
 
 def test_yarn_attention_factor_reference():
