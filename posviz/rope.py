@@ -1,9 +1,11 @@
 """Rotary position encoding: queries and keys are turned by an angle that grows with their position (chapter 5)."""
 
+from itertools import dropwhile
+
 import numpy as np
 
 from ._arguments import even, integer, one_of, positive, positives, whole_numbers
-from ._arrays import blocks, convert_like, fitting, is_tensor, namespace, real_array, working_dtype
+from ._arrays import blocks, convert_like, fitting, is_tensor, namespace, quiet, real_array, working_dtype
 
 LAYOUTS = ("interleaved", "half")
 
@@ -21,9 +23,13 @@ def rope_frequencies(dim, base=10_000.0):
     >>> rope_frequencies(8).round(6).tolist()
     [1.0, 0.1, 0.01, 0.001]
     """
-    return positive(base, "base") ** (-np.arange(0, even(dim, "dim"), 2) / dim)
+    dim = even(dim, "dim")
+    return positive(base, "base") ** (
+        -np.arange(0.0, dim, 2) / dim
+    )  # floats: torch.compile divides integers in float32
 
 
+@quiet(under="ignore")
 def rope(x, positions, *, base=10_000.0, layout="interleaved", frequencies=None, rotary_dim=None):
     """Rotate each pair of features of x by (position × frequency of the pair).
 
@@ -34,14 +40,17 @@ def rope(x, positions, *, base=10_000.0, layout="interleaved", frequencies=None,
 
     x: NumPy or torch, shape (..., sequence, dim); lists and integers become float64.
     positions: integers, of a shape that broadcasts to x.shape[:-1]: (sequence,) as a rule; (batch, 1, sequence)
-        for x of shape (batch, heads, sequence, dim) whose texts are padded on the left.
-    frequencies: rotary_dim/2 numbers in radians per token, in place of base (position interpolation, YaRN …).
+        for x of shape (batch, heads, sequence, dim) whose texts are padded on the left; (sequence, 1) for x of shape
+        (batch, sequence, heads, dim), where (sequence,) would turn along the heads. Where both would fit, as many
+        heads as tokens, they must be given with all axes, (1, 1, sequence) or (1, sequence, 1).
+    frequencies: rotary_dim/2 numbers in radians per token, at least 0, in place of base (position interpolation,
+        YaRN …; 0 leaves a pair as it is, as p-RoPE does with the slow ones). A tensor's gradient is kept.
     rotary_dim: rotate only the first rotary_dim features; the frequencies are then base^(-2i/rotary_dim).
 
     Returns the kind, dtype, device and shape of x. Angles are float64 and 16-bit input is rotated in float32:
     half precision cannot hold the position 257 (bfloat16) or 2,049 (float16), let alone its angle.
     Raises TypeError for positions that are not whole and for x that is not real; ValueError for an odd width,
-    a rotary_dim above dim, shapes that do not fit, another layout.
+    a rotary_dim above dim, shapes that do not fit or fit in two ways, another layout.
     Source: Su et al. 2021 (RoFormer), eq. 14 and 34.
 
     >>> rope([1, 2, 3, 4], 1).round(4).tolist()
@@ -58,9 +67,13 @@ def rope(x, positions, *, base=10_000.0, layout="interleaved", frequencies=None,
         raise ValueError(f"rotary_dim must be at most the last axis of x, {dim}; got {width}")
     if frequencies is None:
         frequencies = rope_frequencies(width, base)
-    elif (shape := tuple((frequencies := positives(frequencies, "frequencies")).shape)) != (width // 2,):
-        raise ValueError(f"frequencies must have shape ({width // 2},), one a pair; got {shape}")
-    return rotate_pairs(x, *rotation_table(positions, frequencies, x), layout)
+    else:
+        frequencies = positives(frequencies, "frequencies", or_zero=True)
+    if tuple(frequencies.shape) != (width // 2,):
+        raise ValueError(f"frequencies must have shape ({width // 2},), one a pair; got {tuple(frequencies.shape)}")
+    cos, sin = rotation_table(positions, frequencies, x)
+    _refuse_two_readings(tuple(cos.shape[:-1]), tuple(x.shape[:-1]))
+    return rotate_pairs(x, cos, sin, layout)
 
 
 def rotation_table(positions, frequencies, x):
@@ -85,31 +98,38 @@ def rotate_pairs(x, cos, sin, layout="interleaved"):
 
     x: (..., sequence, dim); cos and sin: as `rotation_table` gives them. Features beyond the last angle stay as
     they are. A table in float32 lifts 16-bit input to float32 for the arithmetic; the result is rounded once.
-    For tensors on the CPU `rope_torch` does the same in one pass over memory.
+    For tensors `rope_torch` does the same, on the CPU in one pass over memory.
     """
-    half, dim = cos.shape[-1], x.shape[-1]
+    if is_tensor(x):
+        from . import rope_torch  # here, so that torch is imported only by those who use it
+
+        return rope_torch.rotate_pairs(x, cos, sin, layout)
+    half, out = cos.shape[-1], np.empty_like(x)
     first = slice(0, 2 * half, 2) if layout == "interleaved" else slice(0, half)
     second = slice(1, 2 * half, 2) if layout == "interleaved" else slice(half, 2 * half)
-    if not is_tensor(x):
-        out = np.empty_like(x)
-        for part, rows in blocks(x[None].shape, cos.shape):
-            x_, out_, c, s = x[None][part], out[None][part], cos[rows], sin[rows]
-            np.subtract(x_[..., first] * c, x_[..., second] * s, out=out_[..., first], casting="same_kind")
-            np.add(x_[..., first] * s, x_[..., second] * c, out=out_[..., second], casting="same_kind")
-        out[..., 2 * half :] = x[..., 2 * half :]
-        return out
-    from . import rope_torch  # here, so that torch is imported only by those who use it
+    for part, rows in blocks(x[None].shape, cos.shape):
+        x_, out_, c, s = x[None][part], out[None][part], cos[rows], sin[rows]  # (..., rows, dim), (rows, pairs)
+        np.subtract(x_[..., first] * c, x_[..., second] * s, out=out_[..., first], casting="same_kind")
+        np.add(x_[..., first] * s, x_[..., second] * c, out=out_[..., second], casting="same_kind")
+    out[..., 2 * half :] = x[..., 2 * half :]
+    return out
 
-    if rope_torch.block_by_block_pays(x, cos, sin):
-        return rope_torch.rotate(x, rope_torch.table(cos, sin, layout), layout)
-    xp = namespace(x)
-    a, b = x[..., first], x[..., second]  # (..., sequence, pairs)
-    rotated = [xp.astype(part, x.dtype, copy=False) for part in (a * cos - b * sin, a * sin + b * cos)]
-    if layout == "interleaved":
-        rotated = xp.reshape(xp.stack(rotated, axis=-1), (*x.shape[:-1], 2 * half))
-    else:
-        rotated = xp.concat(rotated, axis=-1)
-    return rotated if 2 * half == dim else xp.concat([rotated, x[..., 2 * half :]], axis=-1)
+
+def _refuse_two_readings(positions, rows):
+    """ValueError for positions of a shape that fits two places among x's axes `rows`, and does not name all of them.
+
+    Broadcasting takes the last axes. (sequence,) may be meant for (batch, sequence, heads), (batch, sequence) for
+    (batch, heads, sequence): with as many heads as tokens, or as texts, nothing else would tell of wrong angles.
+    """
+    named = tuple(dropwhile(lambda length: length == 1, positions))
+    n = len(named)
+    if n == 0 or len(rows) < 3 or len(positions) == len(rows):
+        return
+    if named == rows[-n:] and named in (rows[-n - 1 : -1], (rows[0], rows[-1])):
+        raise ValueError(
+            f"positions of shape {positions} fit two places among the axes of x before its features, {rows}: "
+            f"give them {len(rows)} axes, with length 1 along the others"
+        )
 
 
 def rope_matrix(position, dim, base=10_000.0):
@@ -125,8 +145,9 @@ def rope_matrix(position, dim, base=10_000.0):
     >>> rope_matrix(1, 2).round(4).tolist()
     [[0.5403, -0.8415], [0.8415, 0.5403]]
     """
+    dim = even(dim, "dim")
     angles = integer(position, "position") * rope_frequencies(dim, base)
-    even_rows = np.arange(0, even(dim, "dim"), 2)
+    even_rows = np.arange(0, dim, 2)
     matrix = np.zeros((dim, dim))
     matrix[even_rows, even_rows] = matrix[even_rows + 1, even_rows + 1] = np.cos(angles)
     matrix[even_rows + 1, even_rows] = np.sin(angles)
@@ -134,6 +155,7 @@ def rope_matrix(position, dim, base=10_000.0):
     return matrix
 
 
+@np.errstate(under="ignore")
 def xpos_scale(positions, dim, gamma=0.4, scale_base=512.0):
     """The factor that xPos adds to RoPE: ζ_i^(position/scale_base), ζ_i = (2i/dim + γ) / (1 + γ).
 
@@ -149,6 +171,7 @@ def xpos_scale(positions, dim, gamma=0.4, scale_base=512.0):
     >>> xpos_scale([0, 512], 4).round(4).tolist()
     [[1.0, 1.0], [0.2857, 0.6429]]
     """
-    zeta = np.arange(0, even(dim, "dim"), 2) / dim + positive(gamma, "gamma")
-    exponents = whole_numbers(positions, "positions") / positive(scale_base, "scale_base")
-    return (zeta / (1 + gamma)) ** exponents[..., None]
+    dim, gamma = even(dim, "dim"), positive(gamma, "gamma")
+    zeta = (np.arange(0.0, dim, 2) / dim + gamma) / (1 + gamma)
+    exponents = whole_numbers(positions, "positions").astype(np.float64) / positive(scale_base, "scale_base")
+    return zeta ** exponents[..., None]

@@ -7,14 +7,22 @@ from ._arrays import BLOCK, blocks
 SMALL = 2**16  # below this many features the plain formula is as fast
 
 
-def block_by_block_pays(x, cos, sin):
-    """Whether `rotate` may and should turn these: many features on the CPU, not compiled, no gradient of the angles."""
-    return (
-        x.device.type == "cpu"
-        and x.numel() >= SMALL
-        and not torch.compiler.is_compiling()
-        and not (cos.requires_grad or sin.requires_grad)
-    )
+def rotate_pairs(x, cos, sin, layout="interleaved"):
+    """`posviz.rope.rotate_pairs` for tensors: block by block where that may be done and pays."""
+    compiled, learned = torch.compiler.is_compiling(), cos.requires_grad or sin.requires_grad
+    if x.device.type == "cpu" and x.numel() >= SMALL and not compiled and not learned:
+        return rotate(x, table(cos, sin, layout), layout)
+    return _rotate_at_once(x, cos, sin, layout)
+
+
+def _rotate_at_once(x, cos, sin, layout):
+    """The plain formula, made of operations that have gradients and that every kind of torch.vmap can batch."""
+    rows, half = x.shape[:-1], cos.shape[-1]
+    shape, axis = ((half, 2), -1) if layout == "interleaved" else ((2, half), -2)  # axis: of a pair's two features
+    a, b = x.narrow(-1, 0, 2 * half).reshape(*rows, *shape).unbind(axis)  # (..., sequence, half)
+    turned = [part.to(x.dtype) for part in (a * cos - b * sin, a * sin + b * cos)]
+    turned = torch.stack(turned, dim=axis).reshape(*rows, 2 * half)
+    return turned if 2 * half == x.shape[-1] else torch.cat([turned, x[..., 2 * half :]], dim=-1)
 
 
 def table(cos, sin, layout):
@@ -53,7 +61,11 @@ class _Rotation(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        return _Rotation.apply(gradient, *ctx.saved_tensors, ctx.layout, -ctx.sign), None, None, None
+        (table,) = ctx.saved_tensors
+        if not _has_memory(gradient):  # with torch.autograd.grad(…, is_grads_batched=True)
+            cos, sin = (table.real, table.imag) if ctx.layout == "interleaved" else table.tensor_split(3, dim=-1)[::2]
+            return _rotate_at_once(gradient, cos, -ctx.sign * sin, ctx.layout), None, None, None
+        return _Rotation.apply(gradient, table, ctx.layout, -ctx.sign), None, None, None
 
     @staticmethod
     def jvp(ctx, tangent, *_):
@@ -108,6 +120,14 @@ def _rotate_block(out, x, table, layout, sign):
         turned[..., half:].addcmul_(source[..., :half], table[..., width:], value=sign)
     if turned is not out:
         out.copy_(turned)
+
+
+def _has_memory(x):
+    """Whether x lies in memory of its own, unlike the gradients that an older kind of torch.vmap hands on."""
+    try:
+        return x.data_ptr() is not None
+    except RuntimeError:
+        return False
 
 
 def _is_complex(x):

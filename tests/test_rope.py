@@ -283,6 +283,43 @@ def test_frequencies_take_the_place_of_the_base():
     assert np.array_equal(from_tensor.numpy(), rope(x, range(5)))
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_frequency_of_zero_leaves_its_pair_as_it_is(layout):
+    x = random(5, 8)
+    still = rope(x, range(5), frequencies=[1.0, 0.5, 0, 0], layout=layout)
+    pairs = [slice(4, 8)] if layout == "interleaved" else [slice(2, 4), slice(6, 8)]
+    for kept in pairs:
+        assert np.array_equal(still[:, kept], x[:, kept])
+    assert np.abs(still - x).max() > 0.1
+
+
+@pytest.mark.parametrize("rows", [5, 3000])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_gradients_reach_learned_frequencies(layout, rows):
+    x = torch.from_numpy(random(rows, 32))
+    theta = torch.tensor(rope_frequencies(32) / 100).requires_grad_()
+    rope(x, range(rows), frequencies=theta, layout=layout)[-1].sum().backward()
+    step = 1e-7
+    for i in range(0, 16, 5):
+        moved = [
+            rope(x[-1], rows - 1, frequencies=theta.detach().numpy() + s * step * np.eye(16)[i], layout=layout)
+            for s in (1, -1)
+        ]
+        assert theta.grad[i].item() == pytest.approx((moved[0] - moved[1]).sum().item() / (2 * step), rel=1e-3)
+
+
+def test_positions_that_name_all_axes_are_never_refused():
+    x = random(5, 5, 5, 8)
+    along_tokens, along_heads = rope(x, np.arange(5)[None, None]), rope(x, np.arange(5)[None, :, None])
+    for i in range(5):
+        assert np.array_equal(along_tokens[:, :, i], rope(x[:, :, i], i))
+        assert np.array_equal(along_heads[:, i], rope(x[:, i], i))
+    assert np.array_equal(rope(x[:, :2], range(5)), along_tokens[:, :2])  # two heads, five tokens: one reading
+    assert np.array_equal(rope(x, np.arange(5)[:, None]), along_heads)  # (sequence, 1) fits heads nowhere
+    assert np.array_equal(rope(x[0], range(5)), along_tokens[0])
+    assert np.array_equal(rope(x[:, :, :1], [7]), rope(x[:, :, :1], 7))
+
+
 def test_table_can_be_made_once_for_many_layers():
     x = torch.from_numpy(random(2, 6, 8)).float()
     cos, sin = rotation_table(torch.arange(6), rope_frequencies(8), x)

@@ -118,6 +118,18 @@ def test_gradients_forward_mode_and_maps(layout, width, monkeypatch):
     assert torch.allclose(torch.func.vmap(each, in_dims=(None, 0))(x[0], positions)[1], each(x[0], positions[1]))
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("rows", "width"), [(1023, 64), (1024, 64), (2000, 64), (2000, 48)])
+def test_many_gradients_at_once(rows, width, layout):
+    x = torch.randn(rows, 64, generator=torch.Generator().manual_seed(5), requires_grad=True)
+    turned = posviz.rope(x, range(rows), layout=layout, rotary_dim=width)
+    flowing = torch.randn(3, rows, 64, generator=torch.Generator().manual_seed(6))
+    (together,) = torch.autograd.grad(turned, x, flowing, is_grads_batched=True, retain_graph=True)
+    for gradient, expected in zip(together, flowing):
+        (alone,) = torch.autograd.grad(turned, x, expected, retain_graph=True)
+        torch.testing.assert_close(gradient, alone, rtol=0, atol=1e-6)
+
+
 def test_nothing_of_x_is_kept_for_the_gradient():
     x = torch.randn(600, 128, requires_grad=True)
     kept = []
