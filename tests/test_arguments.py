@@ -13,7 +13,12 @@ from posviz.rope import rotation_table
 
 X = np.zeros((3, 4))
 DIMS = [(3, "3"), (0, "0"), (-2, "-2")]
-NOT_INTEGERS = [(2.5, "2.5"), ("8", "'8'"), (True, "True"), (None, "None"), (np.bool_(1), "True"), ([8], r"\[8\]")]
+NOT_INTEGERS = [
+    *[(2.5, "2.5"), ("8", "'8'"), (True, "True"), (None, "None"), (np.bool_(1), "True"), ([8], r"\[8\]")],
+    *[(np.array(2.5), "2.5"), (np.array([8]), r"\[8\]"), (np.array(True), "True")],
+    *[(torch.tensor(2.5), "2.5"), (torch.tensor([8, 8]), r"\[8, 8\]"), (torch.tensor(True), "True")],
+]
+LEARNED = torch.tensor(2.0, requires_grad=True)
 NOT_POSITIVE = [(0, "0"), (-1.5, "-1.5"), (float("nan"), "nan"), (float("inf"), "inf")]
 NOT_NUMBERS = [("4", "'4'"), (True, "True"), (None, "None"), ([4], r"\[4\]"), (1j, "1j")]
 NOT_WHOLE = [([0.5], "0.5"), ([True], "bool"), (["a"], "a"), ([float("nan")], "nan"), (1e30, "1e"), ([None], "None")]
@@ -50,7 +55,9 @@ def cases():
         yield lambda b=base: p.kerple_log_bias([1], b, 1), ValueError, f"r1 must be .*got {shown}"
         yield lambda b=base: p.kerple_log_bias([1], 1, b), ValueError, f"r2 must be .*got {shown}"
         yield lambda b=base: p.attention_weights(X, X, temperature=b), ValueError, f"temperature must be .*got {shown}"
-        yield lambda b=base: p.position_interpolation([1, b], 2), ValueError, f"frequencies must be .*got {shown}"
+    for below, shown in NOT_POSITIVE[1:]:  # 0 leaves a pair as it is
+        yield lambda b=below: p.position_interpolation([1, b], 2), ValueError, f"frequencies must be .*got {shown}"
+        yield lambda b=below: p.rope(X, range(3), frequencies=[1, b]), ValueError, f"frequencies must be .*got {shown}"
     for base, shown in NOT_NUMBERS:
         yield lambda b=base: p.rope_frequencies(8, b), TypeError, f"base must be a number; got .*{shown}"
         yield lambda b=base: p.yarn_attention_factor(b), TypeError, f"factor must be a number; got .*{shown}"
@@ -73,10 +80,30 @@ def cases():
         yield lambda v=bad: p.kerple_power_bias(v, 1, 1), TypeError, f"distance must be .*got .*{shown}"
         yield lambda v=bad: p.sandwich_bias(v, 4), TypeError, f"distance must be .*got .*{shown}"
         yield lambda v=bad: p.log_n_factor(v, 512), TypeError, f"visible_keys must be .*got .*{shown}"
+    for huge in (2**63, -(10**400), 1e300):
+        yield lambda n=huge: p.rope_matrix(n, 4), ValueError, "position must fit in 64 bits; got "
+    yield lambda: p.rope_frequencies(8, 10**400), ValueError, "base must be finite; got 1000"
+    yield lambda: p.ntk_base(1e4, 1e300, 4), ValueError, r"base · factor.* with factor 1e\+300 must be finite; got inf"
+    yield lambda: p.ntk_base(1e300, 1e9, 64), ValueError, r"base · factor.* with factor 1e\+09 must be finite; got inf"
+    yield (lambda: p.dynamic_ntk_base(1e4, 2**62, 1, 4, factor=1e300), ValueError, "factor must be finite; got inf")
     yield lambda: p.log_n_factor([5, 0], 512), ValueError, "visible_keys must be at least 1; got 0"
     yield lambda: p.log_n_factor(5, 1), ValueError, "trained_length must be an integer of at least 2; got 1"
     yield lambda: p.sinusoidal([[1, 2], [3]], 4), ValueError, r"positions must be a rectangular .*\[\[1, 2\], \[3\]\]"
     yield lambda: p.t5_bucket(np.array([2**63], np.uint64)), ValueError, "must fit in 64 bits; got 9223372036854775808"
+
+    # gradients that would end here
+    for learned in (
+        lambda: p.rope_frequencies(8, LEARNED),
+        lambda: p.rope(torch.zeros(3, 4), range(3), base=LEARNED),
+        lambda: p.ntk_base(1e4, LEARNED, 8),
+        lambda: p.xpos_scale([1], 4, gamma=LEARNED),
+        lambda: p.yarn_frequencies(8, LEARNED, 99),
+        lambda: p.yarn_attention_factor(LEARNED),
+    ):
+        yield learned, TypeError, "is taken as a plain number, and no gradient would reach it; got tensor"
+    yield lambda: p.rope(X, range(3), frequencies=LEARNED.expand(2)), TypeError, "would lose its gradient"
+    yield lambda: p.attention_weights(X, X, bias=LEARNED), TypeError, "would lose its gradient"
+    yield lambda: p.sinusoidal(LEARNED, 4), TypeError, "positions would lose its gradient"
 
     # names
     yield lambda: p.sinusoidal([0], 4, layout="half"), ValueError, "layout must be one of .*got 'half'"
@@ -107,6 +134,8 @@ def cases():
     # ranges
     yield lambda: p.yarn_frequencies(8, 2, 99, beta_fast=1, beta_slow=1), ValueError, "beta_slow must be below .*got 1"
     yield lambda: p.yarn_frequencies(8, 2, 99, base=1), ValueError, "base must be above 1.*got 1"
+    yield lambda: p.yarn_attention_factor(4, mscale=-1), ValueError, "mscale must be at least 0; got -1"
+    yield lambda: p.yarn_attention_factor(4, 1, -1), ValueError, "mscale_all_dim must be at least 0; got -1"
     yield lambda: p.llama3_frequencies(8, low=4, high=4), ValueError, "low must be below high, 4; got 4"
     yield lambda: p.llama3_frequencies(8, low=0), ValueError, "low must be above 0; got 0"
     yield lambda: p.kerple_power_bias([1], 1, 2.5), ValueError, "r2 must be at most 2; got 2.5"
@@ -115,6 +144,11 @@ def cases():
     yield lambda: p.attention_entropy([0.5, -0.5]), ValueError, "weights must be at least 0; got -0.5"
     yield lambda: p.attention_weights(X, X, scale=np.nan), ValueError, "scale must be finite; got nan"
     yield lambda: p.attention_weights(X, X, scale="big"), TypeError, "scale must be a number; got 'big'"
+    yield (
+        lambda: p.attention_weights(X, X, scale=torch.ones(2)),
+        ValueError,
+        r"scale must .* number, \(\); got .*\(2,\)",
+    )
 
     # arrays
     yield lambda: p.rope(3.0, 0), ValueError, "x must have shape .*got a single number"
@@ -134,6 +168,10 @@ def cases():
     yield lambda: p.rope(["a", "b"], 0), TypeError, "x must be real numbers; got <U1 .*'a'"
     yield lambda: p.rope(torch.zeros(2, dtype=torch.bool), 0), TypeError, "x must be real numbers; got torch.bool"
     yield lambda: p.rope([[1, 2], [3]], 0), ValueError, r"x must be a rectangular array.*got \[\[1, 2\], \[3\]\]"
+    many = np.zeros((2, 5, 5, 8))  # as many heads as tokens, in either order
+    yield lambda: p.rope(many, range(5)), ValueError, r"shape \(5,\) fit two places .*\(2, 5, 5\): give them 3 axes"
+    yield lambda: p.rope(torch.tensor(many), [range(5)]), ValueError, r"shape \(1, 5\) fit two places .*\(2, 5, 5\)"
+    yield lambda: p.rope(many[:, :2], np.zeros((2, 5), int)), ValueError, r"shape \(2, 5\) fit two places .*\(2, 2, 5\)"
     yield lambda: rotation_table([0, 1], [1.0], X), ValueError, r"positions must broadcast .*got shape \(2,\)"
     yield lambda: p.softmax(3.0), ValueError, r"scores must have shape \(..., key\); got a single number"
     yield lambda: p.softmax(X, [1, 1, 0, 0]), TypeError, "mask must be boolean, True = visible; got int64"
@@ -145,6 +183,16 @@ def cases():
     yield lambda: p.attention_weights(X[0], X), ValueError, r"q must have shape .*got \(4,\)"
     yield lambda: p.attention_weights(X, X[:, :0]), ValueError, "last axes must be equal and not empty; got q 4, k 0"
     yield lambda: p.attention_weights(X, X[:, :3]), ValueError, "last axes must be equal and not empty; got q 4, k 3"
+    for kind in (np.zeros, torch.zeros):
+        eight, two, table = kind((8, 3, 4)), kind((2, 3, 4)), kind((2, 4))
+        shapes = r"leading axes must broadcast with one another; got .* \(8,\), .* \(2,\)"
+        yield lambda a=eight, b=two: p.attention_weights(a, b), ValueError, shapes
+        yield lambda a=eight, b=two, t=table: p.deberta_terms(a, b, t, t, 1), ValueError, shapes
+        yield lambda a=eight, b=two: p.transformer_xl_terms(a, a, b, a[0, 0], a[0, 0]), ValueError, shapes
+        for formula in (p.kerple_log_bias, p.kerple_power_bias):
+            r = kind(8) + 1
+            message = r"shapes must broadcast .* distance \(3,\), r1 \(8,\)"
+            yield lambda f=formula, r=r: f(range(3), r, 1), ValueError, message
     yield lambda: p.attention_weights(X, torch.zeros(3, 4)), TypeError, "one kind, .*q is ndarray, k is Tensor"
     yield lambda: p.attention_weights(X, X, bias=np.zeros((2, 3, 3))), ValueError, r"bias must .*got shape \(2, 3, 3\)"
     yield lambda: p.attention_weights(X, X, bias=["a"]), TypeError, "bias must be real numbers; got <U1 .*'a'"
@@ -171,9 +219,49 @@ def test_bad_input_names_the_argument_and_the_value(case):
     assert re.search(message, str(caught.value), re.DOTALL), f"{caught.value} does not match {message}"
 
 
-@pytest.mark.parametrize("value", [8, np.int8(8), np.uint64(8), 8.0, np.float32(8), np.array(8), torch.tensor(8)])
+EIGHTS = [
+    *[8, np.int8(8), np.uint64(8), 8.0, np.float32(8), np.array(8), np.array(8.0)],
+    *[torch.tensor(8), torch.tensor(8.0), torch.tensor(8, dtype=torch.bfloat16)],
+]
+
+
+@pytest.mark.parametrize("value", EIGHTS, ids=repr)
 def test_whole_numbers_of_every_kind_are_integers(value):
     assert arguments.integer(value, "n") == 8 and type(arguments.integer(value, "n")) is int
+
+
+@pytest.mark.parametrize("eight", EIGHTS[1:], ids=repr)
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda n: p.sinusoidal([0, 5], n),
+        lambda n: p.sinusoidal(n, 4, base=n),
+        lambda n: p.wavelengths(n, n),
+        lambda n: p.rope_frequencies(n, n),
+        lambda n: p.rope_matrix(n, n, n),
+        lambda n: p.rope(np.ones(12), n, base=n, rotary_dim=n),
+        lambda n: p.xpos_scale(n, n, gamma=n, scale_base=n),
+        lambda n: p.position_interpolation([1.0], n),
+        lambda n: p.ntk_base(n, n, n),
+        lambda n: p.dynamic_ntk_base(n, n, 4, n, factor=n),
+        lambda n: p.yarn_frequencies(n, n, n, n, beta_fast=n, truncate=False),
+        lambda n: p.yarn_frequencies(n, n, 100, n, beta_slow=n, ramp="paper"),
+        lambda n: p.yarn_attention_factor(n, n, n),
+        lambda n: p.llama3_frequencies(n, n, n, n, high=n),
+        lambda n: p.log_n_factor(n + 1, n),
+        lambda n: p.alibi_slopes(n),
+        lambda n: p.alibi_bias(n, n, n),
+        lambda n: p.kerple_log_bias(n, 1, 1),
+        lambda n: p.sandwich_bias(n, n, n),
+        lambda n: p.t5_bucket(n, num_buckets=n, max_distance=n),
+        lambda n: p.log_bucket(n, n, n),
+        lambda n: p.deberta_index(n, n, n),
+        lambda n: p.deberta_terms(X, X, np.ones((16, 4)), np.ones((16, 4)), n),
+        lambda n: p.attention_weights(X, X, scale=n, temperature=n),
+    ],
+)
+def test_every_kind_of_number_gives_what_a_python_number_gives(formula, eight):
+    np.testing.assert_array_equal(formula(eight), formula(8))
 
 
 @pytest.mark.parametrize("value", [2, 2.0, np.float16(2), np.array(2.0), torch.tensor(2.0)])

@@ -146,7 +146,8 @@ def test_left_padding_does_not_change_the_weights_of_real_tokens(seed, real, pad
     ids = np.where(mask, mask.cumsum() - 1, 1)[None, None]  # the usual position ids of a padded batch
     visible = np.tri(padding + real, dtype=bool) & mask
 
-    alone = rope(q, range(real), layout=layout), rope(k, range(real), layout=layout)
+    places = np.arange(real)[None, None]  # all axes: there may be as many heads as tokens
+    alone = rope(q, places, layout=layout), rope(k, places, layout=layout)
     batch = rope(padded_q, ids, layout=layout), rope(padded_k, ids, layout=layout)
     expected = attention_weights(*alone, mask=np.tri(real, dtype=bool))
     found = attention_weights(*batch, mask=visible)
@@ -213,6 +214,64 @@ def test_every_public_name_is_listed():
     assert sorted(CALLS) == sorted(posviz.__all__)
 
 
+FAR_CALLS = (
+    CALLS
+    | {  # as above, where float32, or a number too small for its dtype, would show
+        "alibi_bias": lambda: (12, 3, 4000),
+        "attention_weights": lambda: (1e3 * X, 1e3 * Y),
+        "deberta_terms": lambda: (1e-200 * X, 1e-200 * Y, X, Y, 2),
+        "dynamic_ntk_base": lambda: (1e6, 10**7, 4096, 128),
+        "kerple_log_bias": lambda: (np.array([0, 10**9]), np.array(1e-200), np.array(1e-200)),
+        "kerple_power_bias": lambda: (np.array([0, 10**9]), np.array(1e-200), np.array(1.7)),
+        "llama3_frequencies": lambda: (128,),
+        "log_n_factor": lambda: (np.array([10**6, 10**9 + 1]), 4096),
+        "relative_shift": lambda: (1e-310 * X,),
+        "rope": lambda: (np.concatenate([X[:1], 1e-310 * X[1:]]), np.array([10**6 - 1, 10**6, 5, 999_983])),
+        "rope_frequencies": lambda: (128, 5e5),
+        "rope_matrix": lambda: (10**6, 64),
+        "sandwich_bias": lambda: (np.array([0, 999_983, 10**6]), 12),
+        "sinusoidal": lambda: (np.array([3, 999_983, 10**6]), 64),
+        "softmax": lambda: (1e3 * X,),
+        "transformer_xl_terms": lambda: (1e-200 * X, 1e-200 * Y, X, X[0, 0], Y[0, 0]),
+        "wavelengths": lambda: (128, 5e5),
+        "xpos_scale": lambda: (np.array([-5000, 10**6]), 64),
+        "yarn_frequencies": lambda: (128, 4, 2048, 5e5),
+    }
+)
+
+
+@pytest.mark.parametrize("name", FAR_CALLS)
+def test_what_numpy_is_told_about_tiny_numbers_changes_nothing(name):
+    formula = getattr(posviz, name)
+    for arguments in (CALLS[name](), FAR_CALLS[name]()):
+        expected = parts(formula(*arguments))
+        with np.errstate(all="raise"):
+            found = parts(formula(*arguments))
+        for part, wanted in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(part, wanted)
+
+
+@pytest.mark.filterwarnings("ignore:Dynamo:UserWarning")  # it says what it cannot trace, and computes that as it is
+@pytest.mark.parametrize("name", FAR_CALLS)
+def test_compiled_formulas_are_as_exact_as_plain_ones(name):
+    """torch.compile traces NumPy too, and divides its integers in float32."""
+    formula, arguments = getattr(posviz, name), FAR_CALLS[name]()
+    given_ones = [torch.from_numpy(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    torch._dynamo.reset()
+    found, expected = torch.compile(lambda: formula(*given_ones), backend="eager")(), formula(*arguments)
+    for part, wanted in zip(parts(found), parts(expected), strict=True):
+        assert np.asarray(part).dtype == np.asarray(wanted).dtype
+        np.testing.assert_allclose(part, wanted, rtol=1e-9, atol=4 * ANGLE)
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "half"])
+def test_a_rotation_compiles_as_one_graph(layout):
+    torch._dynamo.reset()
+    x, places = torch.from_numpy(X).float(), torch.arange(4)
+    turned = torch.compile(lambda x, m: rope(x, m, layout=layout), backend="eager", fullgraph=True)(x, places)
+    torch.testing.assert_close(turned, rope(x, places, layout=layout))
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_results_do_not_depend_on_what_a_caller_did_before(name):
     formula, arguments = getattr(posviz, name), CALLS[name]()
@@ -250,3 +309,44 @@ def test_tensors_give_tensors_with_the_same_numbers(name):
         for found, expected in zip(parts(formula(*moved)), parts(formula(*arguments)), strict=True):
             assert found.device.type == "cuda"
             np.testing.assert_allclose(found.cpu().numpy(), expected, rtol=0, atol=1e-13)
+
+
+MAPPED = {  # arguments along whose first axis a formula is mapped
+    "attention_entropy": lambda: (softmax(vectors(3, 5, 4, 8)),),
+    "attention_weights": lambda: (vectors(3, 5, 2, 4, 8), vectors(4, 5, 2, 4, 8)),
+    "deberta_terms": lambda: tuple(vectors(n, 5, 4, 8) for n in range(4)),
+    "kerple_log_bias": lambda: (np.arange(1.0, 6), np.arange(2.0, 7)),
+    "kerple_power_bias": lambda: (np.arange(1.0, 6), np.linspace(0.2, 2, 5)),
+    "position_interpolation": lambda: (np.abs(vectors(3, 5, 4)),),
+    "relative_shift": lambda: (vectors(3, 5, 4, 8),),
+    "rope": lambda: (vectors(3, 5, 2, 4, 8), np.arange(20).reshape(5, 4)),
+    "softmax": lambda: (vectors(3, 5, 4, 8), vectors(4, 5, 4, 8) > 0),
+    "transformer_xl_terms": lambda: (*(vectors(n, 5, 4, 8) for n in range(3)), vectors(3, 5, 8), vectors(4, 5, 8)),
+}
+
+
+def call_of(name):
+    """The formula as a function of what it is mapped over."""
+    return {
+        "deberta_terms": lambda *given: posviz.deberta_terms(*given, 2),
+        "kerple_log_bias": lambda *given: posviz.kerple_log_bias(range(6), *given),
+        "kerple_power_bias": lambda *given: posviz.kerple_power_bias(range(6), *given),
+        "position_interpolation": lambda theta: posviz.position_interpolation(theta, 4),
+    }.get(name, getattr(posviz, name))
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_formulas_can_be_mapped(name):
+    call, given_ones = call_of(name), [torch.from_numpy(a) for a in MAPPED[name]()]
+    mapped = parts(torch.vmap(call)(*given_ones))
+    for i in range(5):
+        for part, expected in zip(mapped, parts(call(*(a[i] for a in given_ones))), strict=True):
+            torch.testing.assert_close(part[i], expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_formulas_know_shapes_without_values(name):
+    call, given_ones = call_of(name), [torch.from_numpy(a[0, ...]) for a in MAPPED[name]()]
+    without = parts(call(*(a.to("meta") for a in given_ones)))
+    for part, expected in zip(without, parts(call(*given_ones)), strict=True):
+        assert part.device.type == "meta" and part.shape == expected.shape and part.dtype == expected.dtype
