@@ -1,5 +1,6 @@
 """Checks of arguments, each of (value, its name in a message, limits) and named for what it returns to a formula."""
 
+import math
 import numbers
 import operator
 import reprlib
@@ -40,8 +41,8 @@ def even(value, name, least=2):
     return number
 
 
-def real(value, name):
-    """`value` as a finite float; TypeError for a tensor whose gradient would end here."""
+def real(value, name, least=-math.inf):
+    """`value` as a finite float of at least `least`; TypeError for a tensor whose gradient would end here."""
     if getattr(value, "requires_grad", False):
         raise TypeError(f"{name} is taken as a plain number, and no gradient would reach it; got {reprlib.repr(value)}")
     number = _python_number(value)
@@ -49,6 +50,8 @@ def real(value, name):
         raise TypeError(f"{name} must be a number; got {reprlib.repr(value)}")
     if not abs(number) <= sys.float_info.max:  # a NaN or an int beyond all floats too
         raise ValueError(f"{name} must be finite; got {reprlib.repr(number)}")
+    if number < least:
+        raise ValueError(f"{name} must be at least {least:g}; got {number:g}")
     return float(number)
 
 
@@ -57,14 +60,6 @@ def positive(value, name):
     number = real(value, name)
     if number <= 0:
         raise ValueError(f"{name} must be above 0; got {number:g}")
-    return number
-
-
-def at_least(value, name, least):
-    """`value` as a finite float of at least `least`."""
-    number = real(value, name)
-    if number < least:
-        raise ValueError(f"{name} must be at least {least:g}; got {number:g}")
     return number
 
 

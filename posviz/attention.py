@@ -56,10 +56,9 @@ def attention_weights(q, k, *, bias=None, mask=None, scale=None, temperature=1.0
     """
     xp, (q, k) = same_kind(q=q, k=k)
     dtype = q.dtype
-    work = working_dtype(xp, dtype)
-    q, k = xp.astype(q, work, copy=False), xp.astype(k, work, copy=False)
+    q, k = (xp.astype(array, working_dtype(xp, dtype), copy=False) for array in (q, k))
     if is_tensor(scale):
-        scale = fitting(convert_like(real_array(scale, "scale")[1], q, work), "scale", (), "a single number")
+        scale = fitting(convert_like(real_array(scale, "scale")[1], q, q.dtype), "scale", (), "a single number")
     else:
         scale = q.shape[-1] ** -0.5 if scale is None else real(scale, "scale")
     scores = (q * scale) @ xp.matrix_transpose(k)  # (..., query, key)

@@ -33,18 +33,18 @@ def rope_frequencies(dim, base=10_000.0):
 def rope(x, positions, *, base=10_000.0, layout="interleaved", frequencies=None, rotary_dim=None):
     """Rotate each pair of features of x by (position × frequency of the pair).
 
-    Used on queries and keys, never on values. Lengths do not change, and the score of a rotated query with
-    a rotated key depends on their distance only. The pairs are (0, 1), (2, 3) … in layout "interleaved" (the
-    paper, LLaMA, GPT-J) and (i, i + dim/2) in layout "half" (GPT-NeoX, Hugging Face LLaMA): the same family
-    of functions, but weights made for one give wrong scores in the other.
+    Used on queries and keys, never on values. Lengths do not change, and the score of a rotated query with a rotated
+    key depends on their distance only. The pairs are (0, 1), (2, 3) … in layout "interleaved" (the paper, LLaMA, GPT-J)
+    and (i, i + dim/2) in layout "half" (GPT-NeoX, Hugging Face LLaMA): the same family of functions, but weights made
+    for one give wrong scores in the other.
 
     x: NumPy or torch, shape (..., sequence, dim); lists and integers become float64.
     positions: integers, of a shape that broadcasts to x.shape[:-1]: (sequence,) as a rule; (batch, 1, sequence)
-        for x of shape (batch, heads, sequence, dim) whose texts are padded on the left; (sequence, 1) for x of shape
-        (batch, sequence, heads, dim), where (sequence,) would turn along the heads. Where both would fit, as many
-        heads as tokens, they must be given with all axes, (1, 1, sequence) or (1, sequence, 1).
-    frequencies: rotary_dim/2 numbers in radians per token, at least 0, in place of base (position interpolation,
-        YaRN …; 0 leaves a pair as it is, as p-RoPE does with the slow ones). A tensor's gradient is kept.
+        for x of shape (batch, heads, sequence, dim) whose texts are padded on the left; (1, sequence, 1) for x of
+        shape (batch, sequence, heads, dim), where (sequence,) would turn along the heads. With as many heads as
+        tokens (sequence,) is refused beside either; shapes with all axes are never in doubt.
+    frequencies: rotary_dim/2 numbers ≥ 0 in radians per token, in place of base (position interpolation, YaRN …;
+        0 leaves a pair at rest, as p-RoPE does with the slow ones). Their gradient is kept.
     rotary_dim: rotate only the first rotary_dim features; the frequencies are then base^(-2i/rotary_dim).
 
     Returns the kind, dtype, device and shape of x. Angles are float64 and 16-bit input is rotated in float32:
@@ -61,10 +61,9 @@ def rope(x, positions, *, base=10_000.0, layout="interleaved", frequencies=None,
     """
     _, x = real_array(x, "x", "dim")
     one_of(layout, "layout", LAYOUTS)
-    dim = x.shape[-1]
-    width = even(dim, "the last axis of x") if rotary_dim is None else even(rotary_dim, "rotary_dim")
-    if width > dim:
-        raise ValueError(f"rotary_dim must be at most the last axis of x, {dim}; got {width}")
+    width = even(x.shape[-1], "the last axis of x") if rotary_dim is None else even(rotary_dim, "rotary_dim")
+    if width > x.shape[-1]:
+        raise ValueError(f"rotary_dim must be at most the last axis of x, {x.shape[-1]}; got {width}")
     if frequencies is None:
         frequencies = rope_frequencies(width, base)
     else:
@@ -116,16 +115,14 @@ def rotate_pairs(x, cos, sin, layout="interleaved"):
 
 
 def _refuse_two_readings(positions, rows):
-    """ValueError for positions of a shape that fits two places among x's axes `rows`, and does not name all of them.
+    """ValueError for positions that broadcast to the last axes of `rows` and may be meant for others of these lengths.
 
-    Broadcasting takes the last axes. (sequence,) may be meant for (batch, sequence, heads), (batch, sequence) for
-    (batch, heads, sequence): with as many heads as tokens, or as texts, nothing else would tell of wrong angles.
+    That is (sequence,) beside (batch, sequence, heads) with as many heads as tokens, and (batch, sequence) beside
+    (batch, heads, sequence) with as many heads as texts. Positions that name all axes are never in doubt.
     """
     named = tuple(dropwhile(lambda length: length == 1, positions))
-    n = len(named)
-    if n == 0 or len(rows) < 3 or len(positions) == len(rows):
-        return
-    if named == rows[-n:] and named in (rows[-n - 1 : -1], (rows[0], rows[-1])):
+    n, doubtful = len(named), len(positions) < len(rows) > 2
+    if n and doubtful and named == rows[-n:] and named in (rows[-n - 1 : -1], (rows[0], rows[-1])):
         raise ValueError(
             f"positions of shape {positions} fit two places among the axes of x before its features, {rows}: "
             f"give them {len(rows)} axes, with length 1 along the others"

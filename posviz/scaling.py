@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ._arguments import at_least, count, even, one_of, positive, positives, real, whole_numbers
+from ._arguments import count, even, one_of, positive, positives, real, whole_numbers
 from .rope import rope_frequencies
 
 
@@ -22,7 +22,7 @@ def position_interpolation(frequencies, factor):
     >>> position_interpolation([1.0, 0.01], 4).tolist()
     [0.25, 0.0025]
     """
-    return positives(frequencies, "frequencies", or_zero=True) / at_least(factor, "factor", 1)
+    return positives(frequencies, "frequencies", or_zero=True) / real(factor, "factor", least=1)
 
 
 def ntk_base(base, factor, dim):
@@ -38,7 +38,7 @@ def ntk_base(base, factor, dim):
     >>> round(ntk_base(10_000, 4, 128), 5)
     40889.94243
     """
-    dim, base, factor = even(dim, "dim", least=4), positive(base, "base"), at_least(factor, "factor", 1)
+    dim, base, factor = even(dim, "dim", least=4), positive(base, "base"), real(factor, "factor", least=1)
     try:
         larger = base * factor ** (dim / (dim - 2))
     except OverflowError:
@@ -58,7 +58,7 @@ def dynamic_ntk_base(base, length, trained_length, dim, factor=1.0):
     >>> [round(dynamic_ntk_base(10_000, n, 2048, 128, factor=2), 3) for n in (2048, 2049, 4096)]
     [10000.0, 10009.921, 30527.737]
     """
-    factor = at_least(factor, "factor", 1)
+    factor = real(factor, "factor", least=1)
     length, trained = count(length, "length", least=0), count(trained_length, "trained_length")
     return ntk_base(base, max(1.0, factor * length / trained - (factor - 1)), dim)
 
@@ -123,8 +123,8 @@ def yarn_attention_factor(factor, mscale=1.0, mscale_all_dim=0.0):
     >>> yarn_attention_factor(40, 0.707, 0.707)
     1.0
     """
-    tenth = 0.1 * math.log(at_least(factor, "factor", 1))
-    return (tenth * at_least(mscale, "mscale", 0) + 1) / (tenth * at_least(mscale_all_dim, "mscale_all_dim", 0) + 1)
+    tenth = 0.1 * math.log(real(factor, "factor", least=1))
+    return (tenth * real(mscale, "mscale", least=0) + 1) / (tenth * real(mscale_all_dim, "mscale_all_dim", least=0) + 1)
 
 
 def llama3_frequencies(dim, factor=8.0, base=500_000.0, trained_length=8192, low=1.0, high=4.0):
@@ -169,4 +169,4 @@ def log_n_factor(visible_keys, trained_length):
 def _by_parts(theta, factor, keep):
     """θ where keep ≥ 1, θ/factor where keep ≤ 0, a linear mix between."""
     keep = np.clip(keep, 0, 1)
-    return keep * theta + (1 - keep) * theta / at_least(factor, "factor", 1)
+    return keep * theta + (1 - keep) * theta / real(factor, "factor", least=1)
