@@ -145,6 +145,17 @@ class Waiting:
         asyncio.ensure_future(self.barrier.abort())
 
 
+def cells_of(chapter, torch):
+    """The code cells of a chapter; without torch, those that need it left out and an import of it made to fail."""
+    notebook = json.loads((NOTEBOOKS / f"{chapter}.ipynb").read_text(encoding="utf-8"))
+    cells = [
+        "".join(cell["source"])
+        for cell in notebook["cells"]
+        if cell["cell_type"] == "code" and (torch or "gpu" not in cell["metadata"].get("tags", []))
+    ]
+    return cells if torch else ['import sys; sys.modules["torch"] = None', *cells]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--students", nargs="+", type=int, default=[1, 5, 10, 20])
@@ -153,14 +164,7 @@ def main():
     parser.add_argument("--pause", type=float, default=0.5, help="seconds between two steps of one student")
     parser.add_argument("--torch", action="store_true", help="let the kernels import torch")
     options = parser.parse_args()
-    notebook = json.loads((NOTEBOOKS / f"{options.chapter}.ipynb").read_text(encoding="utf-8"))
-    cells = [
-        "".join(cell["source"])
-        for cell in notebook["cells"]
-        if cell["cell_type"] == "code" and (options.torch or "gpu" not in cell["metadata"].get("tags", []))
-    ]
-    if not options.torch:
-        cells.insert(0, 'import sys; sys.modules["torch"] = None   # an import of it now fails')
+    cells = cells_of(options.chapter, options.torch)
     torch = "with" if options.torch else "without"
     print(
         f"{options.chapter}, {torch} torch, {os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, "
