@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 import subprocess
 import sys
 
@@ -83,10 +84,33 @@ def test_inside_a_loop_only_the_newest_state_is_drawn(explorer):
     assert explorer.frames == 2 and "power 5" in explorer.sentence
 
 
+def test_the_sentence_is_that_of_the_newest_state_when_it_is_read(explorer):
+    async def move_and_read():
+        explorer.controls["power"].value = 5
+        read = explorer.sentence
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return read
+
+    assert "power 5" in asyncio.run(move_and_read())
+    assert explorer.frames == 2  # it was drawn when it was read, and not once more from the loop
+
+
 def test_one_control_can_take_another_along(explorer):
     explorer.controls["side"].value = "right"
     assert explorer.controls["height"].value == 2.0
     assert explorer.frames == 2 and "2 m at the right" in explorer.sentence
+
+
+def test_each_control_is_read_and_checked_once_a_move(explorer, monkeypatch):
+    checked = []
+    for kind in (Steps, Range, Choice, PowersOfTen, Toggle, Text):
+        was = kind.check
+        monkeypatch.setattr(
+            kind, "check", lambda self, value, was=was: [checked.append(self.name), was(self, value)][1]
+        )
+    explorer.controls["side"].value = "right"
+    assert checked == ["side", "height"] or checked == ["side", "height", "height"]
 
 
 def test_an_error_is_shown_in_words_and_raised(explorer):
@@ -129,6 +153,28 @@ def test_the_same_cell_shows_live_and_still(explorer):
     assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
     assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.model_id
     assert metadata["image/png"]["alt"] == f"A parabola. {explorer.sentence}"
+
+
+def test_a_stored_cell_names_the_view_and_the_values_shown(explorer):
+    explorer.controls["power"].value = 4
+    metadata = explorer._repr_mimebundle_()[1]["posviz"]
+    assert metadata == {"view": "Parabola", "values": explorer.values} and metadata["values"]["power"] == 4
+    assert json.loads(json.dumps(metadata)) == metadata
+
+
+def test_a_view_made_with_arguments_is_not_named_as_its_name_is_not_enough():
+    class Scaled(Parabola):
+        def __init__(self, factor):
+            self.factor = factor
+
+    class Named(Parabola):
+        def __init__(self, who=None):
+            self.who = who
+
+    for view, named in ((Scaled(2), False), (Named(), True), (Named("Ada"), False)):
+        made = view.explorer()
+        assert ("posviz" in made._repr_mimebundle_()[1]) == named
+        made.close()
 
 
 def test_the_still_picture_has_its_sentence_written_under_it(explorer):
@@ -188,6 +234,17 @@ def test_two_pictures_linked_by_one_slider_stay_in_step():
     assert one.sentence == two.sentence and one.frames == two.frames == 3
     one.close()
     two.close()
+
+
+def test_a_closed_explorer_draws_no_more_even_if_a_move_is_waiting(explorer):
+    async def move_and_close():
+        explorer.controls["power"].value = 4
+        explorer.close()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    asyncio.run(move_and_close())
+    assert explorer.frames == 1
 
 
 def test_a_closed_explorer_draws_no_more(explorer):

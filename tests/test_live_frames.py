@@ -153,10 +153,22 @@ def test_layers_notice_what_changed(curve, change):
 def test_nothing_is_drawn_anew_while_only_data_changes(curve, monkeypatch):
     layers, axes, line = curve
     layers.frame()
+    assert layers.rebuilds == 1
     monkeypatch.setattr(axes.figure.canvas, "draw", lambda: pytest.fail("a full draw"))
     for k in range(5):
         line.set_ydata([k / 5, -k / 5])
         layers.frame()
+
+
+def test_an_interrupted_rebuild_is_made_up_for(curve, monkeypatch):
+    layers, axes, line = curve
+    axes.set_title("after")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(axes.figure.canvas, "draw", lambda: (_ for _ in ()).throw(KeyboardInterrupt()))
+        layers.frame()
+    fast = layers.frame()[..., :3].astype(int).copy()
+    assert line.get_visible()
+    assert np.abs(fast - full_draw(axes.figure, layers.moving)).max() <= 2
 
 
 def test_a_curve_stays_under_spines_and_legend(curve):

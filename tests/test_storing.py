@@ -52,6 +52,8 @@ def test_storing_twice_changes_no_byte_and_leaves_no_trace_of_a_session(unrun):
     assert not notebooks.store(unrun, notebooks.run(unrun))
     assert unrun.read_bytes() == first
     assert notebooks.problems(unrun) == []
+    shown = {"view": "ClockWall", "values": {"position": 7, "dim": 128, "base": 10_000.0}}
+    assert read(unrun)["cells"][0]["outputs"][0]["metadata"]["posviz"] == shown
     assert [cell["id"] for cell in read(unrun)["cells"]] == ["code-0", "cell-2", "code-2"]
     assert [path.name for path in unrun.parent.iterdir()] == ["unrun.ipynb"]
 

@@ -94,7 +94,7 @@ class Explorer(ipywidgets.VBox):
         live = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
         data = {"text/plain": sentence, "image/png": base64.b64encode(picture).decode("ascii")}
         metadata = {"image/png": {"alt": f"{self.view.title}. {sentence}"}}
-        if not vars(self.view):  # made without arguments: whoever reads the stored cell can make it again
+        if _made_without_arguments(self.view):  # whoever reads the stored cell can make the picture again
             metadata["posviz"] = {"view": type(self.view).__name__, "values": self.values}
         return data | {"application/vnd.jupyter.widget-view+json": live}, metadata
 
@@ -107,6 +107,13 @@ class Explorer(ipywidgets.VBox):
         self._pending, self.drawing = False, None
         _close_below(self)
         super().close()
+
+
+def _made_without_arguments(view):
+    try:
+        return repr(vars(view)) == repr(vars(type(view)()))
+    except TypeError:
+        return False
 
 
 def _close_below(widget):
