@@ -11,23 +11,16 @@ Needs Chromium on the PATH and benchmarks/requirements.txt.
 """
 
 import argparse
-import math
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-import nbformat
+import watched  # first: it shows where the browser tests lie
 from playwright.sync_api import sync_playwright
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests"))
-
-import browser  # noqa: E402  (the server and the flags of the browser tests)
-
 FIGURES = ("Circle", "Sines", "Heat64")
-SETUP = f"import sys; sys.path.insert(0, {str(HERE)!r})\nimport figures, ipywidgets\nview = figures.NAME()"
+SETUP = f"import sys; sys.path.insert(0, {str(watched.HERE)!r})\nimport figures, ipywidgets\nview = figures.NAME()"
 CELLS = {
     "label": """slider = ipywidgets.IntSlider(0, 0, 100)
 label = ipywidgets.Label("0")
@@ -61,47 +54,10 @@ ipywidgets.VBox([slider, figure.canvas])""",
     "posviz": "view.explorer()",
 }
 
-# Watches the picture (or the label) and notes when its pixels (or its text) change, and when keys and moves arrive.
-WATCH = """() => {
-  const seen = window.seen = {keys: [], moves: [], changes: []};
-  const now = () => performance.timeOrigin + performance.now();
-  const canvas = new OffscreenCanvas(225, 100), pen = canvas.getContext('2d', {willReadFrequently: true});
-  const find = () => [...document.querySelectorAll('.jp-OutputArea img, .jupyter-matplotlib canvas')]
-    .filter(e => e.clientWidth > 100)[0];
-  let before = null;
-  const look = () => {
-    const picture = find(), label = document.querySelector('.jp-OutputArea .widget-label:not(.widget-readout)');
-    let state = null;
-    if (picture && (picture.tagName === 'CANVAS' || picture.complete)) {
-      pen.drawImage(picture, 0, 0, 225, 100);
-      const pixels = new Uint32Array(pen.getImageData(0, 0, 225, 100).data.buffer);
-      let sum = 7; for (let k = 0; k < pixels.length; k++) sum = (Math.imul(sum, 31) + pixels[k]) | 0;
-      state = sum;
-    } else if (!picture) {
-      const labels = [...document.querySelectorAll('.jp-OutputArea .widget-label')];
-      state = labels.length ? labels[labels.length - 1].textContent : null;
-    }
-    if (state !== null && state !== before) { if (before !== null) seen.changes.push(now()); before = state; }
-    requestAnimationFrame(look);
-  };
-  document.addEventListener('keydown', () => seen.keys.push(now()), true);
-  document.addEventListener('pointermove', () => seen.moves.push(now()), true);
-  look();
-}"""
-RUN_ALL = """async () => {
-  await jupyterapp.restored;
-  const notebook = jupyterapp.shell.currentWidget;
-  await notebook.context.ready;
-  await notebook.sessionContext.ready;
-  await notebook.sessionContext.session.kernel.info;
-  await jupyterapp.commands.execute('notebook:run-all-cells');
-}"""
-HANDLE = ".jp-OutputArea .widget-slider .noUi-handle"
-
 
 def keys(page, count):
     """Milliseconds from a key press on the slider to the first changed pixels, `count` times."""
-    page.locator(HANDLE).first.focus()
+    page.locator(watched.HANDLE).first.focus()
     taken = []
     for _ in range(count):
         pressed, changed = page.evaluate("[seen.keys.length, seen.changes.length]")
@@ -112,39 +68,10 @@ def keys(page, count):
     return taken
 
 
-def drag(page, seconds=3.0, rate=60):
-    """Drag the handle to and fro: (frames a second, milliseconds from the last move to the last change)."""
-    handle = page.locator(HANDLE).first.bounding_box()
-    track = page.locator(".jp-OutputArea .widget-slider .noUi-base").first.bounding_box()
-    height = handle["y"] + handle["height"] / 2
-    page.evaluate("seen.moves.length = seen.changes.length = 0")
-    page.mouse.move(handle["x"] + handle["width"] / 2, height)
-    page.mouse.down()
-    start = time.time()
-    steps = round(seconds * rate)
-    for step in range(steps):
-        page.mouse.move(track["x"] + track["width"] * (0.5 + 0.45 * math.sin(4 * math.pi * step / steps)), height)
-        time.sleep(max(0, start + (step + 1) / rate - time.time()))
-    page.mouse.up()
-    time.sleep(2.5)
-    moves, changes = page.evaluate("[seen.moves, seen.changes]")
-    during = [change for change in changes if change <= moves[-1]]
-    return len(during) / (moves[-1] - moves[0]) * 1e3, max(0.0, changes[-1] - moves[-1])
-
-
 def measure(context, url, name, options):
-    page = context.new_page()
-    page.goto(f"{url}/lab/tree/{name}.ipynb?reset", wait_until="domcontentloaded")
-    page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext", timeout=60_000)
-    page.evaluate(RUN_ALL)
-    page.locator(HANDLE).first.wait_for(timeout=60_000)
-    time.sleep(2)
-    page.evaluate(WATCH)
-    time.sleep(0.5)
-    pressed = keys(page, options.keys + 3)[3:]
-    dragged = [drag(page) for _ in range(options.drags)]
-    page.evaluate("async () => await jupyterapp.shell.currentWidget.sessionContext.shutdown()")
-    page.close()
+    with watched.watched(context, url, name) as page:
+        pressed = keys(page, options.keys + 3)[3:]
+        dragged = [watched.drag(page) for _ in range(options.drags)]
     return (
         statistics.median(pressed),
         sorted(pressed)[int(0.95 * (len(pressed) - 1))],
@@ -161,16 +88,12 @@ def main():
     cases = [("label", FIGURES[0])] + [(how, figure) for figure in FIGURES for how in ("interact", "ipympl", "posviz")]
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
         for how, figure in cases:
-            notebook = nbformat.v4.new_notebook(
-                cells=[nbformat.v4.new_code_cell(SETUP.replace("NAME", figure)), nbformat.v4.new_code_cell(CELLS[how])]
-            )
-            notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-            nbformat.write(notebook, f"{folder}/{how}_{figure}.ipynb")
+            watched.write_notebook(f"{folder}/{how}_{figure}.ipynb", SETUP.replace("NAME", figure), CELLS[how])
         print(
             f"{'figure':8} {'shown by':10} {'key to pixels p50/p95 ms':>25} {'drag frames/s':>14} {'last state ms':>14}"
         )
-        with browser.server(folder, Path(home)) as url, sync_playwright() as play:
-            chromium = play.chromium.launch(executable_path=browser.chromium(), args=browser.FLAGS)
+        with watched.browser.server(folder, Path(home)) as url, sync_playwright() as play:
+            chromium = play.chromium.launch(executable_path=watched.browser.chromium(), args=watched.browser.FLAGS)
             context = chromium.new_context(viewport={"width": 1400, "height": 1000})
             for how, figure in cases:
                 p50, p95, rate, tail = measure(context, url, f"{how}_{figure}", options)

@@ -26,7 +26,11 @@ every_chapter = pytest.mark.parametrize("chapter", NOTEBOOKS, ids=lambda path: p
 # Runs in the kernel of the chapter: names the live explorers and their controls in the page by CSS classes.
 NAME_EXPLORERS = """
 import gc, hashlib, json
+import posviz.live.explorer
 from posviz.live import Drawing, Explorer
+from posviz.live.png import png
+
+posviz.live.explorer.AT_REST = 0.05   # the exact picture follows a move sooner than for a reader
 
 def page_of_explorers():
     live = [e for e in gc.get_objects() if isinstance(e, Explorer) and e.comm is not None]
@@ -38,9 +42,9 @@ def page_of_explorers():
 
 def page_state(number):
     explorer = page_explorers[number]
-    return json.dumps({"values": explorer.values, "sentence": explorer.sentence,
-                       "again": page_twins[number].show(**explorer.values)[1],
-                       "picture": hashlib.sha256(explorer.image.value).hexdigest()})
+    pixels, again = page_twins[number].show(**explorer.values)
+    return json.dumps({"values": explorer.values, "sentence": explorer.sentence, "again": again,
+                       "picture": hashlib.sha256(png(pixels)).hexdigest()})
 
 page_explorers = page_of_explorers()
 page_twins = [Drawing(e.view) for e in page_explorers]   # a second copy of each picture, never shown

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import io
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import sys
 import ipywidgets
 import numpy as np
 import pytest
+from PIL import Image
 
 from posviz import style
 from posviz.live import Choice, PowersOfTen, Range, Steps, Text, Toggle, View
@@ -94,6 +96,41 @@ def test_the_sentence_is_that_of_the_newest_state_when_it_is_read(explorer):
 
     assert "power 5" in asyncio.run(move_and_read())
     assert explorer.frames == 2  # it was drawn when it was read, and not once more from the loop
+
+
+def test_a_drag_is_shown_in_256_colours_and_its_end_exactly(explorer, monkeypatch):
+    monkeypatch.setattr("posviz.live.explorer.AT_REST", 0.02)
+    seen = []
+    explorer.image.observe(lambda change: seen.append(Image.open(io.BytesIO(change["new"]))), "value")
+
+    async def drag():
+        for power in (3, 4):
+            explorer.controls["power"].value = power
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.1)
+
+    asyncio.run(drag())
+    assert [picture.mode for picture in seen] == ["P", "P", "RGBA"] and explorer.frames == 3
+    exact = np.asarray(seen[2])
+    assert np.array_equal(exact, explorer.drawing.show(**explorer.values)[0])
+    assert np.abs(np.asarray(seen[1].convert("RGBA")).astype(int) - exact).mean() < 1  # of 255
+
+
+def test_a_picture_closed_in_a_drag_is_not_refined(explorer, monkeypatch):
+    monkeypatch.setattr("posviz.live.explorer.AT_REST", 0.01)
+    errors = []
+
+    async def drag():
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: errors.append(context))
+        explorer.controls["power"].value = 3
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        explorer.close()
+        await asyncio.sleep(0.05)
+
+    asyncio.run(drag())
+    assert not errors
 
 
 def test_one_control_can_take_another_along(explorer):

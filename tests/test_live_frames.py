@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from posviz.live.frames import Layers
-from posviz.live.png import png
+from posviz.live.png import Palette, png
 
 
 def full_draw(figure, animated):
@@ -38,6 +38,35 @@ def test_png_is_lossless(shape, small, filling):
     pixels = {"zeros": 0 * noise, "ones": 0 * noise + 255, "noise": noise}[filling].astype(np.uint8)
     read = Image.open(io.BytesIO(png(pixels, small)))
     assert read.mode == "RGBA" and np.array_equal(np.asarray(read), pixels)
+
+
+def as_shown(file):
+    return np.asarray(Image.open(io.BytesIO(file)).convert("RGBA"))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (7, 3), (100, 257)])
+def test_a_palette_loses_nothing_of_a_picture_with_few_colours(shape):
+    rng = np.random.default_rng(0)
+    grey = np.arange(0, 256, 8, np.uint8)  # colours that differ in their upper five bits
+    colours = np.stack([grey, rng.permutation(grey), rng.permutation(grey), np.full(32, 255)], axis=-1).astype(np.uint8)
+    pixels = colours[rng.integers(0, 32, shape)] + np.uint8([3, 5, 7, 0])
+    assert np.array_equal(as_shown(Palette().png(pixels)), pixels)
+
+
+def test_a_palette_keeps_paper_and_ink_and_takes_the_nearest_for_the_rest():
+    ramp = np.arange(256, dtype=np.uint8)
+    pixels = np.full((200, 256, 4), 255, np.uint8)
+    pixels[50:100, :, :3] = ramp[:, None]
+    pixels[100:150, :, 0], pixels[100:150, :, 1] = ramp, ramp[::-1]
+    pixels[150:160] = 0, 0, 0, 255
+    palette = Palette()
+    for picture in (
+        pixels,
+        pixels[::-1].copy(),
+        255 - pixels + np.array([0, 0, 0, 255], np.uint8),
+    ):  # met, met, all new
+        off = np.abs(as_shown(palette.png(picture)).astype(int) - picture)
+        assert off.max() <= 8 and off[:50].max() == off[-40:].max() == 0
 
 
 @pytest.mark.parametrize("origin", ["upper", "lower"])

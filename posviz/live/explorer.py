@@ -7,8 +7,9 @@ import html
 import ipywidgets
 
 from posviz.live.drawing import DPI, Drawing
-from posviz.live.png import png
+from posviz.live.png import Palette, png
 
+AT_REST = 0.4  # seconds without a change: longer than a far line takes from one picture of a drag to the next
 LONGEST_SENTENCE = 220  # characters; a test holds every view to it
 
 # The explorers of each notebook cell, so that a cell run again replaces its own instead of adding one.
@@ -29,6 +30,8 @@ class Explorer(ipywidgets.VBox):
     from the loop, so that a fast drag never queues up; elsewhere a change draws at once.
     """
 
+    _resting = None  # the timer that runs while the hand may go on
+
     def __init__(self, view, **start):
         self.view = view
         self.drawing = Drawing(view, **start)
@@ -40,6 +43,7 @@ class Explorer(ipywidgets.VBox):
         layout = {"max_width": "100%", "margin": "2px 0"}
         self.image = ipywidgets.Image(format="png", width=str(width), height=str(height), layout=layout)
         self._text = ipywidgets.HTML(layout={"max_width": f"{width}px"})
+        self._palette = Palette()
         self._pending = True
         self._show()
         layout = {"flex_flow": "row wrap", "max_width": f"{width}px"}
@@ -72,22 +76,35 @@ class Explorer(ipywidgets.VBox):
         else:
             # After the answer to this message. The browser waits for it before it sends the next move, and an answer
             # that follows a picture is held back by TCP: 52 ms a move, 9 ms this way.
-            loop.call_soon(self._show)
+            loop.call_soon(self._show, loop)
 
-    def _show(self):
-        """Show the newest state unless it is shown; an error is said in words under the picture and raised again."""
+    def _show(self, loop=None):
+        """Show the newest state unless it is shown; an error is said in words under the picture and raised again.
+
+        In a loop the picture has 256 colours, half the bytes, so that a drag keeps up over a slow line; the exact one
+        follows when the hand rests.
+        """
         if not self._pending:
             return
         self._pending = False
         try:
             pixels, self._sentence = self.drawing.show(**self.values)
-            self.image.value = png(pixels)
+            self.image.value = self._palette.png(pixels) if loop else png(pixels)
             self.frames += 1
         except Exception as error:
             self._sentence = f"This picture could not be drawn: {type(error).__name__}: {error}"
             raise
         finally:
             self._text.value = _paragraph(self._sentence)
+        if self._resting:
+            self._resting.cancel()
+        if loop:
+            self._resting = loop.call_later(AT_REST, self._refine)
+
+    def _refine(self):
+        """The picture shown, in all its colours."""
+        self._resting = None
+        self.image.value = png(self.drawing.show(**self.values)[0])
 
     def _repr_mimebundle_(self, include=None, exclude=None, **kwargs):
         picture, sentence = self.drawing.still(**self.values)
@@ -104,6 +121,8 @@ class Explorer(ipywidgets.VBox):
         """Detach the controls and drop the figure; the picture shown stays."""
         for control in getattr(self, "controls", {}).values():
             control.unobserve_all()
+        if self._resting:
+            self._resting.cancel()
         self._pending, self.drawing = False, None
         _close_below(self)
         super().close()
