@@ -72,7 +72,7 @@ def _curve(losses, total, text):
 
     from posviz import style
 
-    with style.rc():
+    with style.rc(style.current()[0]):
         figure = Figure(figsize=(8, 3), dpi=100, layout="constrained")
         axes = figure.subplots()
         smooth = np.convolve(losses, np.full(10, 0.1), mode="valid") if len(losses) >= 10 else np.asarray(losses)
