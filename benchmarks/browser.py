@@ -16,8 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
-import watched  # first: it shows where the browser tests lie
 from playwright.sync_api import sync_playwright
+
+import watched  # first: it shows where the browser tests lie
 
 FIGURES = ("Circle", "Sines", "Heat64")
 SETUP = f"import sys; sys.path.insert(0, {str(watched.HERE)!r})\nimport figures, ipywidgets\nview = figures.NAME()"

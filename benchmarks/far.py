@@ -17,8 +17,9 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import watched
 from playwright.sync_api import sync_playwright
+
+import watched
 from slow_line import SlowLine
 
 LINES = {"one machine": (1e10, 0.0), "8 Mbit/s, 40 ms": (8e6, 0.040), "2 Mbit/s, 150 ms": (2e6, 0.150)}

@@ -34,10 +34,10 @@ shell.display_pub = Publisher(shell=shell)
 shell.showtraceback = lambda *args, **kwargs: (_ for _ in ()).throw(RuntimeError("an alternative failed"))
 
 import matplotlib.pyplot as plt  # noqa: E402
-from figures import REFERENCES  # noqa: E402
 from IPython.display import clear_output, display  # noqa: E402
 from matplotlib_inline.backend_inline import set_matplotlib_formats  # noqa: E402
 
+from figures import REFERENCES  # noqa: E402
 from posviz import views  # noqa: E402
 from posviz.live.drawing import DPI, artists_of  # noqa: E402
 

@@ -22,11 +22,11 @@ import shlex
 import sys
 
 import torch._dynamo
-from rope_measure import machine, measure
-from rope_variants import variants
 
 from posviz.bench import BACKWARD, FORWARD, best_device
 from posviz.lab.progress import Progress
+from rope_measure import machine, measure
+from rope_variants import variants
 
 
 def show(rows):

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from rope_variants import Variant
 
 from posviz import bench, rope_frequencies
 from posviz.bench import FORWARD
 from posviz.views.rope import HEAD_DIM, HEADS, KEY_HEADS
+from rope_variants import Variant
 
 COPY_NEW = Variant("copy into a new tensor", "", None, kind="copy")
 COPY_OVER = Variant("copy over another tensor", "", None, kind="copy")

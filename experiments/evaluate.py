@@ -14,12 +14,12 @@ import sys
 
 import numpy as np
 import torch
-from stopping import one_line
 
 from posviz import lab
 from posviz.lab import checkpoint, data
 from posviz.lab.changes import ROWS, Change
 from posviz.lab.results import CHECKPOINTS, DISTANCES, LENGTHS, POSITIONS, RESULTS
+from stopping import one_line
 
 _ROPE = ("pi", "ntk", "ntk_by_parts", "yarn", "log_n", "ntk+log_n", "yarn+log_n", Change("ntk", 8))
 CHANGES = {"learned": ROWS, "rope": (None, *_ROPE), "xpos": (None, "log_n")}

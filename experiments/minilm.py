@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import safetensors
-from stopping import one_line
 
 from posviz.lab import checkpoint
 from posviz.lab.results import MINILM
+from stopping import one_line
 
 
 @one_line

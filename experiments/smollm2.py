@@ -21,13 +21,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from stopping import one_line
 from torch.nn import functional
 
 import posviz
 from posviz.lab import checkpoint
 from posviz.lab.progress import Progress
 from posviz.lab.results import BIN, SMOLLM2
+from stopping import one_line
 
 LAYERS, HEADS, KEY_HEADS, DIM, BASE, TRAINED = 30, 9, 3, 64, 100_000.0, 8192
 MODES = ("plain", "yarn", "ntk", "pi")

@@ -12,11 +12,10 @@ import shlex
 import sys
 from pathlib import Path
 
-from stopping import one_line
-
 from posviz import lab
 from posviz.lab import checkpoint
 from posviz.lab.results import CHECKPOINTS
+from stopping import one_line
 
 
 @one_line

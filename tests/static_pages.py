@@ -6,9 +6,10 @@ import http.server
 import os
 import threading
 
+from playwright.sync_api import sync_playwright
+
 import browser
 import pages
-from playwright.sync_api import sync_playwright
 
 EVERY_CHAPTER = bool(os.environ.get("EVERY_CHAPTER"))
 CHAPTERS = [path.stem for path in pages.CHAPTERS]

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import rope_measure
 import torch
+
+import rope_measure
+from posviz import bench, rope_frequencies
 from rope_measure import COPY_NEW, COPY_OVER, error, measure, tolerance
 from rope_variants import COMPLEX, LIBRARIES, NUMPY, TEXTBOOK, own, variants
-
-from posviz import bench, rope_frequencies
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "rope.py"
 VARIANTS = [*own("cpu")[0], *NUMPY, *LIBRARIES["transformers"].variants, *LIBRARIES["rotary-embedding-torch"].variants]

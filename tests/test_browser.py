@@ -12,9 +12,10 @@ import shutil
 import time
 from pathlib import Path
 
-import browser
 import pytest
 from playwright.sync_api import sync_playwright
+
+import browser
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 SLIDERS = ("Steps", "Range", "PowersOfTen")

@@ -10,15 +10,15 @@ import sys
 import threading
 from pathlib import Path
 
-import evaluate
-import minilm
 import numpy as np
 import pytest
 import safetensors.numpy
 import safetensors.torch
 import torch
-import train
 
+import evaluate
+import minilm
+import train
 from posviz import lab
 from posviz.lab import checkpoint, data, training
 

@@ -7,12 +7,13 @@ import json
 import shutil
 from pathlib import Path
 
-import browser
 import nbformat
 import pytest
 from playwright.sync_api import sync_playwright
 from static_pages import SAMPLE
 from test_browser import NOTEBOOKS, OPEN, PATIENCE, Chapter, drag, wait_for_jupyter, wait_until
+
+import browser
 
 pytestmark = pytest.mark.browser
 

@@ -75,6 +75,12 @@ def test_help_lists_every_target():
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_make_test_looks_at_the_layout_first():
+    steps = subprocess.run(["make", "-n", "test"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert 0 < steps.index("ruff format --check .") < steps.index("ruff check .") < steps.index("-m pytest")
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
 @pytest.mark.parametrize(
     "script, words",
     [

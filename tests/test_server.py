@@ -15,7 +15,6 @@ import urllib.request
 from pathlib import Path
 from types import SimpleNamespace
 
-import browser
 import nbformat.v4
 import pytest
 import tornado.httpserver
@@ -26,6 +25,7 @@ from bs4 import BeautifulSoup
 from nbconvert import HTMLExporter, MarkdownExporter, SlidesExporter
 from traitlets.config import Config
 
+import browser
 from posviz import server
 from posviz.export import alternative_text
 

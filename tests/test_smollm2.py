@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
-import smollm2
 import torch
 
+import smollm2
 from posviz import lab
 
 

@@ -15,10 +15,10 @@ import venv
 import zipfile
 from pathlib import Path, PurePosixPath
 
-import browser
 import pytest
 from test_notebooks import locked_environment
 
+import browser
 from posviz.__main__ import NAMES
 
 ROOT = Path(__file__).parent.parent
