@@ -21,8 +21,7 @@ def alternative_text(notebook, resources):
         for output in cell.get("outputs", []):
             about, data = output.get("metadata", {}), output.get("data", {})
             alt = about.get("image/png", {}).get("alt")
-            ours = "posviz" in about or WIDGET not in data  # chapters stored earlier have no mark, and no widget
-            if alt and ours and "image/png" in data:
+            if alt and "posviz" in about and "image/png" in data:
                 file = about.get("filenames", {}).get("image/png")  # where the exporter put it, if it did
                 source = quote(PurePath(file).as_posix()) if file else f"data:image/png;base64,{data['image/png']}"
                 data.pop(WIDGET, None)

@@ -7,14 +7,12 @@ EVERY_CHAPTER=1 (`make test-all`) for all of them.
 import json
 from urllib.parse import unquote
 
-import numpy as np
 import pytest
 import static_pages
 from bs4 import BeautifulSoup
 from static_pages import CHAPTERS, SAMPLE
 
 import handouts
-from posviz import live as base
 
 LARGEST_CHAPTER = 2_000_000  # bytes, pictures included
 OTHERS = ["index", "glossary", "claims"]
@@ -153,14 +151,6 @@ def test_search_finds_headings_and_says_how_many(visitor):
     link.click()
     page.wait_for_url("**/05_rope.html#*")
     assert page.locator(f"[id='{unquote(page.url.partition('#')[2])}']").is_visible()
-
-
-def test_a_slider_stops_at_its_start_and_both_ends():
-    at, values = handouts.stops(base.Steps("n", 0, 4096, default=100), 100)
-    assert values[at] == 100 and values[0] == 0 and values[-1] == 4096 and len(values) <= handouts.MOST_FRAMES + 1
-    at, values = handouts.stops(base.PowersOfTen("base", 2, 7, default=4), 1e4)
-    assert values[at] == 1e4 and np.isclose(values[0], 100) and np.isclose(values[-1], 1e7)
-    assert handouts.stops(base.Choice("kind", ["a", "b"]), "b") == (1, ["a", "b"])
 
 
 def test_frames_are_left_out_until_they_fit():

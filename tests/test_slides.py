@@ -64,7 +64,7 @@ def test_a_deck_holds_what_its_cells_say(name, decks):
     assert len(page.select(".slides > section")) == sum(cell.slide == "slide" for cell in shown)
     assert len(page.select(".part")) == len(shown)
     assert len(page.select(".step")) == sum(cell.slide == "fragment" for cell in shown)
-    pictures = sum("<img" in output.html for cell in shown for output in cell.outputs)
+    pictures = sum(output.is_picture for cell in shown for output in cell.outputs)
     assert len(page.select(".part img[alt]")) == pictures > 0
     notes = [aside.get_text() for aside in page.select("aside.notes")]
     assert sum("teacher" in text.lower() for text in notes) >= sum(cell.slide == "notes" for cell in cells) > 0

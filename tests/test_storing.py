@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import notebooks
+from posviz import views
+from posviz.live import Drawing
 
 CELLS = [
     "from posviz import views\nviews.ClockWall().explorer(position=7)",
@@ -90,6 +92,22 @@ def good(tmp_path_factory):
     return json.loads(notebooks.run(write(tmp_path_factory.mktemp("good") / "good.ipynb", cells, {})))
 
 
+def test_a_stored_picture_says_by_which_view_and_with_which_values_it_is_drawn_again(good):
+    stored = good["cells"][0]["outputs"][0]
+    assert set(stored["metadata"]) == {"image/png", "posviz"}
+    made = stored["metadata"]["posviz"]
+    assert made["view"] == "ClockWall" and made["values"]["position"] == 7
+    drawing = Drawing(getattr(views, made["view"])(), **made["values"])
+    assert drawing.sentence == "".join(stored["data"]["text/plain"])
+
+
+@pytest.mark.parametrize("view", views.all_views(), ids=lambda view: view.__name__)
+def test_the_values_of_a_view_come_back_from_a_file_as_they_were(view):
+    values = view().values()
+    again = view().values(**json.loads(json.dumps(values)))
+    assert again == values and list(map(type, again.values())) == list(map(type, values.values()))
+
+
 FAULTS = {  # what is done to the good notebook: what must be said about it
     "picture['execution_count'] = 7": "execution counts are not those of one clean run: [7, 2, 3]",
     "metadata['widgets'] = {}": "the metadata must be the kernelspec and the language alone",
@@ -97,6 +115,7 @@ FAULTS = {  # what is done to the good notebook: what must be said about it
     "output['data'][notebooks.WIDGET] = {}": "output that is not stored: application/vnd.jupyter.widget-view+json",
     "output['data']['text/plain'] = '<Figure size 640x480>'": "a picture without its sentence",
     "output['metadata'] = {}": "a picture whose alternative text does not hold its sentence",
+    "del output['metadata']['posviz']": "a picture without a word in its metadata that posviz drew it",
     "words['name'] = 'stderr'": "a warning or other text on stderr is stored",
     "words['text'] = 'done in 3.2 ms'": "a duration in its output",
     "words['text'] = '<object at 0x7f981fa9c4a0>'": "an address in its output",

@@ -8,7 +8,6 @@ view as in the notebook; a range input chooses among them. The other controls st
 """
 
 import argparse
-import ast
 import html
 import io
 import json
@@ -22,15 +21,12 @@ from PIL import Image
 
 import folders
 import pages
-from posviz import live as base
 from posviz import views
+from posviz.live import Drawing
 from posviz.live.drawing import DPI
 
-MOST_FRAMES = 41
 FEWEST_FRAMES = 5
 PICTURES_OF_A_CHAPTER = 1_550_000  # bytes: with text, formulas and script a chapter stays under 2 MB
-SLIDERS = (base.Steps, base.Range, base.PowersOfTen)
-CALL = re.compile(r"^(?:\w+ = )?(views\.\w+\(\)\.explorer\(.*\))$", re.M)
 
 
 def build(folder, live=None):
@@ -61,7 +57,7 @@ def build(folder, live=None):
 def _chapter_body(cells, folder):
     """The body of a chapter's page; its frames go into `folder` (None: stills only)."""
     parts, seen = [], set()
-    pictures = sum(bool(CALL.search(cell.source)) for cell in cells if cell.kind == "code")
+    pictures = sum("view" in output.picture for cell in cells for output in cell.outputs)
     for cell in cells:
         for tag in cell.tags:
             if tag.startswith("claim-") and tag not in seen:
@@ -71,73 +67,45 @@ def _chapter_body(cells, folder):
             parts.append(f'<div class="teacher">{cell.html}</div>')
             continue
         parts.append(cell.html)
-        call = CALL.search(cell.source) if cell.kind == "code" and folder else None
         for output in cell.outputs:
-            if call and output.html.startswith("<img"):
-                parts.append(live(call[1], folder / cell.id, PICTURES_OF_A_CHAPTER // pictures))
+            if "view" in output.picture and folder:
+                parts.append(live(**output.picture, folder=folder / cell.id, budget=PICTURES_OF_A_CHAPTER // pictures))
             else:
-                parts.append(f"<p>{output.html}</p>" if output.html.startswith("<img") else output.html)
+                parts.append(f"<p>{output.html}</p>" if output.is_picture else output.html)
     return "\n".join(parts)
 
 
-def live(call, folder, budget):
+def live(view, values, folder, budget):
     """HTML of a picture with one slider; its frames are written into `folder` and stay under `budget` bytes.
 
-    `call` is the line of the notebook, `views.X().explorer(...)`, whose arguments are plain values.
+    `view` is its name in posviz.views, `values` are those of its controls where the chapter starts them.
     """
-    made = ast.parse(call, mode="eval").body
-    view = getattr(views, made.func.value.func.attr)()
-    start = view.values(**{word.arg: ast.literal_eval(word.value) for word in made.keywords})
-    control = next((c for c in view.controls if isinstance(c, SLIDERS)), view.controls[0])
-    at, values = stops(control, start[control.name])
-    drawing = base.Drawing(view, **start)
-    pictures, sentences = [], []
-    for value in values:
-        pixels, sentence = drawing.show(**view.after_move(start, control.name, value))
-        sentences.append(sentence)
+    view = getattr(views, view)()
+    drawing = Drawing(view, **values)
+    slider, start = view.first_slider, drawing.values
+    stops, pictures, sentences = slider.stops(start[slider.name]), [], []
+    for stop in stops:
+        pixels, sentence = drawing.show(**view.after_move(start, slider.name, stop))
         pictures.append(compressed(pixels))
-    at, kept = thinned([len(picture) for picture in pictures], at, budget)
-    values, pictures, sentences = ([those[k] for k in kept] for those in (values, pictures, sentences))
+        sentences.append(sentence)
+    at, kept = thinned([len(picture) for picture in pictures], stops.index(start[slider.name]), budget)
     folder.mkdir(parents=True)
-    for number, picture in enumerate(pictures):
-        (folder / f"{number}.webp").write_bytes(picture)
+    for number, frame in enumerate(kept):
+        (folder / f"{number}.webp").write_bytes(pictures[frame])
     width, height = (round(side * DPI) for side in view.size)
-    others = [c for c in view.controls if c is not control]
+    others = [control for control in view.controls if control is not slider]
     return pages.rendered(
         "live.html",
-        caption=control.caption,
+        caption=slider.caption,
         title=view.title,
         folder=f"{folder.parent.name}/{folder.name}",
         at=at,
         width=width,
         height=height,
-        shown=[words(control, value) for value in values],
-        sentences=sentences,
-        fixed=[(c.label or c.name.replace("_", " "), words(c, start[c.name])) for c in others],
+        shown=[slider.words(stops[frame]) for frame in kept],
+        sentences=[sentences[frame] for frame in kept],
+        fixed=[(c.label or c.name.replace("_", " "), c.words(start[c.name])) for c in others],
     )
-
-
-def stops(control, start):
-    """(index of `start`, values): where the slider of a page stops, `start` and both ends among them."""
-    if isinstance(control, base.Choice):
-        values = list(control.options)
-    elif isinstance(control, base.Toggle):
-        values = [False, True]
-    elif isinstance(control, base.Text):
-        values = [start]
-    else:
-        low, high, place = control.low, control.high, start
-        if isinstance(control, base.PowersOfTen):
-            place = np.log10(start)
-        count = int(round((high - low) / control.step)) + 1
-        places = {low + control.step * round(k) for k in np.linspace(0, count - 1, min(count, MOST_FRAMES))}
-        places = sorted({round(float(p), 9) for p in places} | {round(float(place), 9)})
-        if isinstance(control, base.PowersOfTen):
-            values = [start if np.isclose(p, place) else 10.0**p for p in places]
-        else:
-            values = [int(p) if isinstance(control, base.Steps) else float(p) for p in places]
-            start = values[int(np.argmin([abs(value - start) for value in values]))]
-    return values.index(start), values
 
 
 def thinned(sizes, at, budget):
@@ -155,21 +123,6 @@ def compressed(pixels):
     file = io.BytesIO()
     picture.save(file, "WEBP", lossless=True, quality=50, method=3)
     return file.getvalue()
-
-
-def words(control, value):
-    """A control's value as a reader reads it."""
-    if isinstance(control, base.Toggle):
-        return "on" if value else "off"
-    if isinstance(control, (base.Choice, base.Text)):
-        return str(value)
-    if isinstance(control, base.PowersOfTen):
-        number = f"{value:,.0f}" if control.low >= 0 else f"{value:.3g}"
-    elif isinstance(control, base.Steps):
-        number = f"{value:,}"
-    else:
-        number = f"{value:.{max(0, len(f'{control.step:g}'.partition('.')[2]))}f}"
-    return f"{number} {control.unit}".strip()
 
 
 def readme_sections():

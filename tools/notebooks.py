@@ -228,6 +228,8 @@ def _output_problems(output):
             yield f"a picture without its sentence: {sentence!r}"
         elif sentence not in output["metadata"].get("image/png", {}).get("alt", ""):
             yield "a picture whose alternative text does not hold its sentence"
+        elif "posviz" not in output["metadata"]:  # exports would leave its alternative text out
+            yield "a picture without a word in its metadata that posviz drew it"
         width, _ = struct.unpack(">II", base64.b64decode("".join(data["image/png"]))[16:24])
         if width > WIDEST_PICTURE:
             yield f"a picture {width} pixels wide; {WIDEST_PICTURE} at most"

@@ -41,7 +41,8 @@ class Output:
     """One output of a cell, ready for a page."""
 
     html: str  # a picture as an image of the page itself
-    picture: dict = field(default_factory=dict)  # of a picture of posviz: its view's name and its controls' values
+    is_picture: bool = False
+    picture: dict = field(default_factory=dict)  # "view" and "values" from which it can be drawn again
 
 
 @dataclass
@@ -158,7 +159,8 @@ def _output(output):
         alt = output["metadata"].get("image/png", {}).get("alt")
         if not alt:
             raise ValueError("a picture without alternative text among the outputs")
-        return Output(_image("".join(data["image/png"]).replace("\n", ""), alt), output["metadata"].get("posviz", {}))
+        image = _image("".join(data["image/png"]).replace("\n", ""), alt)
+        return Output(image, is_picture=True, picture=output["metadata"].get("posviz", {}))
     for kind, wrap in (("text/html", str), ("text/markdown", markdown), ("text/latex", _latex)):
         if kind in data:
             return Output(wrap("".join(data[kind])))

@@ -110,7 +110,7 @@ class Explorer(ipywidgets.VBox):
         picture, sentence = self.drawing.still(**self.values)
         live = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
         data = {"text/plain": sentence, "image/png": base64.b64encode(picture).decode("ascii")}
-        metadata = {"image/png": {"alt": f"{self.view.title}. {sentence}"}}
+        metadata = {"image/png": {"alt": f"{self.view.title}. {sentence}"}, "posviz": {}}
         if _made_without_arguments(self.view):  # whoever reads the stored cell can make the picture again
             metadata["posviz"] = {"view": type(self.view).__name__, "values": self.values}
         return data | {"application/vnd.jupyter.widget-view+json": live}, metadata
