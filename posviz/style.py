@@ -11,6 +11,8 @@ _level_before = _log.level
 _log.setLevel(logging.ERROR)
 import matplotlib.font_manager  # noqa: E402
 
+from posviz._arguments import one_of  # noqa: E402
+
 _log.setLevel(_level_before)
 
 # Eight dark colours: each at least 3:1 against white, no pair told apart by red against green alone.
@@ -40,9 +42,7 @@ def use(preset=None, pixel_ratio=None):
     Raises ValueError for an unknown preset or a ratio outside 1 … 4.
     """
     if preset is not None:
-        if preset not in PRESETS:
-            raise ValueError(f"preset must be one of {', '.join(map(repr, PRESETS))}; got {preset!r}")
-        _current["preset"] = preset
+        _current["preset"] = one_of(preset, "preset", PRESETS)
     if pixel_ratio is not None:
         if not 1 <= float(pixel_ratio) <= 4:
             raise ValueError(f"pixel_ratio must be from 1 to 4; got {pixel_ratio!r}")
@@ -61,21 +61,14 @@ def font_size(preset=None):
 
 def line(index):
     """Keyword arguments of the index-th curve: colour and dash differ together, so neither is needed alone."""
-    return {
-        "color": COLORS[index % 8],
-        "linestyle": DASHES[index % 8],
-        "linewidth": PRESETS[_current["preset"]]["line"],
-    }
+    width = PRESETS[_current["preset"]]["line"]
+    return {"color": COLORS[index % 8], "linestyle": DASHES[index % 8], "linewidth": width}
 
 
 def marker(index):
     """Keyword arguments of the index-th set of points: colour and shape differ together."""
-    return {
-        "color": COLORS[index % 8],
-        "marker": MARKERS[index % 8],
-        "markersize": PRESETS[_current["preset"]]["marker"],
-        "linestyle": "none",
-    }
+    size = PRESETS[_current["preset"]]["marker"]
+    return {"color": COLORS[index % 8], "marker": MARKERS[index % 8], "markersize": size, "linestyle": "none"}
 
 
 @contextmanager
@@ -98,22 +91,11 @@ def rc(preset):
 
 @cache
 def _settings(preset):
-    font = font_size(preset)
     sizes = ("font.size", "axes.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
-    ours = dict.fromkeys(sizes, font) | {
-        "legend.framealpha": 1.0,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.titlelocation": "left",
-        "figure.facecolor": "white",
-        "savefig.facecolor": "white",
-        "image.interpolation": "nearest",
-        "path.simplify": True,
-    }
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(ours)
-        return {key: matplotlib.rcParams._get(key) for key in matplotlib.rcParams if key != "backend"}
+    ours = {"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left"}
+    ours |= {"legend.framealpha": 1.0, "image.interpolation": "nearest"} | dict.fromkeys(sizes, font_size(preset))
+    defaults = matplotlib.rcParamsDefault  # white paper
+    return {key: defaults._get(key) for key in defaults if key != "backend"} | ours
 
 
 use(os.environ.get("POSVIZ_PRESET") or None, os.environ.get("POSVIZ_PIXEL_RATIO") or None)

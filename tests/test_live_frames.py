@@ -131,16 +131,26 @@ def test_masked_cells_infinities_and_new_limits_are_drawn_as_matplotlib_draws_th
         assert np.abs(fast - full).max() <= 2, number
 
 
-def test_a_log_norm_falls_back_to_matplotlib():
+def test_other_norms_and_see_through_cells_are_drawn_as_matplotlib_draws_them():
+    from matplotlib import colormaps
     from matplotlib.colors import LogNorm
 
     figure = new_figure()
     axes = figure.add_axes([0.1, 0.1, 0.8, 0.8])
-    image = axes.imshow(np.ones((4, 4)), norm=LogNorm(1, 100), interpolation="nearest")
-    layers = Layers(figure, [image])
-    image.set_data(np.logspace(0, 2, 16).reshape(4, 4))
-    fast = layers.frame()[..., :3].astype(int).copy()
-    assert np.abs(fast - full_draw(figure, layers.moving)).max() <= 2
+    axes.set_facecolor("#AACCEE")
+    data = np.logspace(-1, 2, 16).reshape(4, 4)  # the first cells lie below the norm
+    for bad in ((0, 0, 0, 0), (1, 0, 0, 1), (1, 0, 0, 0.5)):
+        image = axes.imshow(
+            np.ones((4, 4)),
+            norm=LogNorm(1, 100),
+            cmap=colormaps["cividis"].with_extremes(bad=bad),
+            interpolation="nearest",
+        )
+        layers = Layers(figure, [image])
+        image.set_data(np.ma.masked_where(np.triu(np.ones((4, 4)), 1) > 0, data))
+        fast = layers.frame()[..., :3].astype(int).copy()
+        assert np.abs(fast - full_draw(figure, layers.moving)).max() <= 2
+        image.remove()
 
 
 @pytest.fixture

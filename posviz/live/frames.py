@@ -12,10 +12,10 @@ to the figure; all else that changes (limits, ticks, a title) marks the figure s
 """
 
 import copy
-import math
 
 import numpy as np
-from matplotlib.colors import Normalize
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.colors import to_rgba
 from matplotlib.image import AxesImage
 from matplotlib.transforms import Bbox
 
@@ -48,18 +48,13 @@ class Layers:
 
     def _rebuild(self):
         canvas = self.figure.canvas
-        shown = [artist for artist in self.moving if artist.get_visible()]
         try:
-            for artist in shown:
-                artist.set_visible(False)  # matplotlib 3.9 draws an image even if it is animated
             for artist in self.in_front:
                 artist.set_animated(True)  # leaves it out of the back ...
             canvas.draw()
         finally:  # also where the reader interrupts
             for artist in self.in_front:
                 artist.set_animated(False)  # ... but not out of what the figure hears about
-            for artist in shown:
-                artist.set_visible(True)
             self.figure.stale = True
         self.renderer = canvas.get_renderer()
         self.pixels = np.asarray(self.renderer.buffer_rgba())
@@ -90,62 +85,39 @@ class HeatMap:
 
     def __init__(self, image, renderer):
         self.image, self.renderer = image, renderer
-        self.height = int(renderer.height)  # a float before matplotlib 3.10
         self.placed = None
 
     def paint(self, pixels):
-        """Paint the cells; False where only matplotlib can (smoothing, no linear norm, see-through cells)."""
+        """Paint the cells; False where only matplotlib can (smoothing, cells that are see-through in part)."""
         image, data = self.image, self.image.get_array()
-        if not (
-            image.get_interpolation() == "nearest"
-            and data.ndim == 2
-            and type(image.norm) is Normalize
-            and image.get_alpha() in (None, 1)
-        ):
+        if image.get_interpolation() != "nearest" or image.get_alpha() not in (None, 1) or data.ndim != 2:
             return False
+        cells = image.to_rgba(data, bytes=True)  # (rows, columns, 4)
+        clear = cells[..., 3] < 255
+        if clear.any():  # masked cells, where the paper shows
+            if cells[clear].any():
+                return False
+            cells[clear] = np.multiply(to_rgba(image.axes.get_facecolor()), 255)
         if (data.shape, tuple(image.get_extent())) != self.placed:
             self._place(data.shape)
-        cells = self._colours(data).take(self.columns, axis=1).take(self.rows, axis=0)  # 3 times as fast as indexing
-        height, width = cells.shape
-        pixels.view(np.uint32)[..., 0][self.top : self.top + height, self.left : self.left + width] = cells
+        cells = cells.view(np.uint32)[..., 0].take(self.columns, axis=1)  # `take` is 3 times as fast as indexing
+        pixels.view(np.uint32)[self.top : self.top + len(self.rows), self.left : self.left + len(self.columns), 0] = (
+            cells.take(self.rows, axis=0)
+        )
         return True
-
-    def _colours(self, data):
-        """The packed RGBA colour of each cell."""
-        image = self.image
-        low, high = image.norm.vmin, image.norm.vmax
-        table = image.cmap(np.arange(image.cmap.N), bytes=True).view(np.uint32)[:, 0]
-        scale = image.cmap.N / (high - low) if high > low else 0.0
-        values, bad = np.ma.getdata(data), np.ma.getmask(data)  # the mask is the single value False where there is none
-        if values.dtype.kind == "f":
-            bad = bad | ~np.isfinite(values)
-        any_bad = np.any(bad)
-        level = np.clip(((np.where(bad, low, values) if any_bad else values) - low) * scale, 0, image.cmap.N - 1)
-        colours = table.take(level.astype(np.intp))
-        if any_bad:
-            red, green, blue, alpha = image.cmap.get_bad()
-            paper = np.array(image.axes.patch.get_facecolor()[:3])
-            seen = alpha * np.array([red, green, blue]) + (1 - alpha) * paper
-            colours[bad] = np.append(np.rint(seen * 255), 255).astype(np.uint8).view(np.uint32)[0]
-        return colours
 
     def _place(self, shape):
         """Find which cell each pixel shows. Rows and columns are independent, so a thin strip of each tells."""
         box = self.image.axes.bbox
         corner = Bbox.intersection(self.image.get_window_extent(), box) or box
-        flat = Bbox.from_extents(box.x0, corner.y0, box.x1, corner.y0 + 2)  # two pixels, as Agg may err in the last
+        flat = Bbox.from_extents(box.x0, corner.y0, box.x1, corner.y0 + 2)
         tall = Bbox.from_extents(corner.x0, box.y0, corner.x0 + 2, box.y1)
-        columns, left, _ = self._ask_matplotlib((1, shape[1]), flat)
-        rows, _, bottom = self._ask_matplotlib((shape[0], 1), tall)
-        top = self.height - _round(bottom) - len(rows)  # matplotlib counts pixel rows from the bottom
-        self.columns, self.left = _clip(columns[:1].ravel(), _round(left), _round(box.x0), _round(box.x1))
-        self.rows, self.top = _clip(
-            rows[::-1, :1].ravel(), top, _round(self.height - box.y1), _round(self.height - box.y0)
-        )
+        self.columns, self.left = self._ask_matplotlib((1, shape[1]), flat, axis=1)
+        self.rows, self.top = self._ask_matplotlib((shape[0], 1), tall, axis=0)
         self.placed = shape, tuple(self.image.get_extent())
 
-    def _ask_matplotlib(self, shape, strip):
-        """Draw the cells in a strip of the picture, their colours their numbers, and read them: (cells, left, bottom).
+    def _ask_matplotlib(self, shape, strip, axis):
+        """Draw the cells in a strip of the picture, their colours their numbers: (cell of each pixel, first pixel).
 
         Its own inverse transform would be faster, but where pixels and cells are rounded differs between versions.
         """
@@ -153,16 +125,7 @@ class HeatMap:
         numbers = np.arange(max(shape), dtype=np.uint32) | 0xFF000000  # opaque
         probe.set_data(numbers.view(np.uint8).reshape(*shape, 4))
         probe.set_clip_box(strip)
-        seen, left, bottom, _ = probe.make_image(self.renderer)
-        return np.empty((0, 0), int) if seen is None else seen.view(np.uint32)[..., 0] & 0xFFFFFF, left, bottom
-
-
-def _round(value):
-    """The nearest whole number, halves upwards, as Agg does it; Python's own `round` takes 2.5 to 2."""
-    return math.floor(value + 0.5)
-
-
-def _clip(cells, start, low, high):
-    """What is left of cells at the pixels start, start + 1, … inside low ≤ pixel ≤ high, and where that begins."""
-    cut = max(0, low - start)
-    return cells[cut : max(cut, high + 1 - start)], start + cut
+        sheet = RendererAgg(self.renderer.width, self.renderer.height, self.renderer.dpi)
+        probe.draw(sheet)
+        seen = np.asarray(sheet.buffer_rgba()).view(np.uint32).max(axis=(1 - axis, 2))
+        return seen[seen > 0xFFFFFF] & 0xFFFFFF, (seen > 0xFFFFFF).argmax()  # an empty sheet is see-through
