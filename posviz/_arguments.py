@@ -2,7 +2,6 @@
 
 import math
 import numbers
-import operator
 import reprlib
 import sys
 
@@ -16,13 +15,11 @@ def integer(value, name):
     number = _python_number(value)
     if isinstance(number, float) and number.is_integer():
         number = int(number)
-    try:
-        number = operator.index(None if isinstance(number, bool) else number)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer; got {reprlib.repr(value)}") from None
+    if isinstance(number, bool) or not isinstance(number, numbers.Integral):
+        raise TypeError(f"{name} must be an integer; got {reprlib.repr(value)}")
     if not -(2**63) <= number < 2**63:
         raise ValueError(f"{name} must fit in 64 bits; got {reprlib.repr(number)}")
-    return number
+    return int(number)
 
 
 def count(value, name, least=1):

@@ -1,6 +1,5 @@
 """One formula for NumPy and torch: which of the two an array is, and how other values come to its kind and device."""
 
-import contextlib
 import functools
 import math
 import reprlib
@@ -115,11 +114,12 @@ def quiet(**errors):
     """A decorator, np.errstate(**errors) without its hold on tensors: torch.compile could not trace through that."""
 
     def decorate(formula):
+        silent = np.errstate(**errors)(formula)
+
         @functools.wraps(formula)
         def call(*args, **named):
             tensors = any(map(is_tensor, (*args, *named.values())))
-            with contextlib.nullcontext() if tensors else np.errstate(**errors):
-                return formula(*args, **named)
+            return (formula if tensors else silent)(*args, **named)
 
         return call
 

@@ -12,9 +12,6 @@ from .bias import distances
 
 LARGEST = np.iinfo(np.int64).max  # −2^63 alone has no opposite
 
-# ------------------------------------------------------------------ Transformer-XL, XLNet
-
-
 TransformerXLTerms = namedtuple("TransformerXLTerms", "content_content content_position bias_content bias_position")
 TransformerXLTerms.__doc__ = "The four summands of a raw score, each (..., query, key); `sum(terms)` is the score."
 
@@ -74,9 +71,6 @@ def transformer_xl_terms(queries, keys, relative, u, v):
     return TransformerXLTerms(q @ k, by_key(q @ r), u @ k, by_key(v @ r))
 
 
-# ------------------------------------------------------------------ T5
-
-
 def t5_bucket(relative_position, bidirectional=True, num_buckets=32, max_distance=128):
     """T5's bucket of each relative position: small distances one by one, larger ones in widening ranges.
 
@@ -110,9 +104,6 @@ def t5_bucket(relative_position, bidirectional=True, num_buckets=32, max_distanc
     starts = [exact] + [_root(longest**k * exact ** (ranges - k) - 1, ranges) + 1 for k in range(1, ranges)]
     wide = exact - 1 + np.searchsorted(starts, distance, side="right")
     return first + np.where(distance < exact, distance, wide)
-
-
-# ------------------------------------------------------------------ DeBERTa
 
 
 DebertaTerms = namedtuple("DebertaTerms", "content_to_content content_to_position position_to_content")

@@ -24,9 +24,8 @@ def rope_frequencies(dim, base=10_000.0):
     [1.0, 0.1, 0.01, 0.001]
     """
     dim = even(dim, "dim")
-    return positive(base, "base") ** (
-        -np.arange(0.0, dim, 2) / dim
-    )  # floats: torch.compile divides integers in float32
+    exponents = np.arange(0.0, dim, 2) / dim  # of floats: torch.compile divides integers in float32
+    return positive(base, "base") ** -exponents
 
 
 @quiet(under="ignore")
@@ -144,11 +143,10 @@ def rope_matrix(position, dim, base=10_000.0):
     """
     dim = even(dim, "dim")
     angles = integer(position, "position") * rope_frequencies(dim, base)
-    even_rows = np.arange(0, dim, 2)
-    matrix = np.zeros((dim, dim))
-    matrix[even_rows, even_rows] = matrix[even_rows + 1, even_rows + 1] = np.cos(angles)
-    matrix[even_rows + 1, even_rows] = np.sin(angles)
-    matrix[even_rows, even_rows + 1] = -np.sin(angles)
+    cos, sin = np.diag(np.cos(angles)), np.diag(np.sin(angles))  # (pairs, pairs)
+    matrix = np.empty((dim, dim))
+    matrix[0::2, 0::2], matrix[0::2, 1::2] = cos, 0.0 - sin
+    matrix[1::2, 0::2], matrix[1::2, 1::2] = sin, cos
     return matrix
 
 

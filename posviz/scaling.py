@@ -39,10 +39,8 @@ def ntk_base(base, factor, dim):
     40889.94243
     """
     dim, base, factor = even(dim, "dim", least=4), positive(base, "base"), real(factor, "factor", least=1)
-    try:
-        larger = base * factor ** (dim / (dim - 2))
-    except OverflowError:
-        larger = math.inf
+    with np.errstate(over="ignore"):
+        larger = base * np.power(factor, dim / (dim - 2))
     return real(larger, f"base · factor^(dim/(dim−2)) with factor {factor:g}")
 
 
@@ -96,11 +94,8 @@ def yarn_frequencies(
     else:
         if base <= 1:
             raise ValueError(f"base must be above 1 (frequencies must fall); got {base:g}")
-
-        def index_of(turns):  # the real-valued pair index that makes so many turns in the trained length
-            return dim * (math.log(length / (2 * np.pi)) - math.log(turns)) / (2 * math.log(base))
-
-        low, high = index_of(fast), index_of(slow)
+        # Which pairs make so many turns in the trained length: a pair between two others has a fraction.
+        low, high = dim * (np.log(length / (2 * np.pi)) - np.log([fast, slow])) / (2 * np.log(base))
         if truncate:
             low, high = math.floor(low), math.ceil(high)
         low, high = max(low, 0), min(high, dim - 1)
