@@ -63,8 +63,8 @@ def attention_weights(q, k, *, bias=None, mask=None, scale=None, temperature=1.0
         scale = q.shape[-1] ** -0.5 if scale is None else real(scale, "scale")
     scores = (q * scale) @ xp.matrix_transpose(k)  # (..., query, key)
     if bias is not None:
-        scores = scores + _beside_scores(real_array(bias, "bias")[1], "bias", scores)
-    scores = scores / _beside_scores(positives(temperature, "temperature"), "temperature", scores)
+        scores = scores + _like_scores(real_array(bias, "bias")[1], "bias", scores)
+    scores = scores / _like_scores(positives(temperature, "temperature"), "temperature", scores)
     return xp.astype(softmax(scores, mask), dtype, copy=False)
 
 
@@ -95,6 +95,6 @@ def _visible(mask, scores):
     return fitting(convert_like(mask, scores), "mask", scores.shape, "the scores")
 
 
-def _beside_scores(values, name, scores):
+def _like_scores(values, name, scores):
     """What is added to the scores or divides them, in their kind and dtype."""
     return fitting(convert_like(values, scores, scores.dtype), name, scores.shape, "the scores")

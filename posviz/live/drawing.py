@@ -10,6 +10,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from posviz import style
 from posviz.live.frames import Layers
@@ -35,9 +36,7 @@ class Drawing:
             self.figure = Still(figsize=view.size, dpi=DPI * ratio, layout="constrained")
             FigureCanvasAgg(self.figure)
             self.view.draw(self.figure)
-            for (
-                axes
-            ) in self.figure.axes:  # said aloud, or the number of ticks would depend on the reader's own settings
+            for axes in self.figure.axes:  # or the number of ticks would depend on the reader's own settings
                 axes.tick_params(labelsize=style.font_size())
             # The layout is measured on the default state and then frozen, whatever state is asked for: so the axes of
             # a view stand at one place in every still, page and live picture, and no slider moves them.
@@ -94,13 +93,10 @@ class Still(Figure):
 
 def _snap(figure):
     """Move the edges of the axes onto whole pixels, so that a heat map's cells begin and end where they are drawn."""
-    width, height = figure.bbox.size
     for axes in figure.axes:
-        box = axes.get_position()
+        corners = np.rint(axes.get_position().get_points() * figure.bbox.size)  # (2, x and y), pixels
         axes.set_aspect("auto")  # as drawn, to half a pixel; "equal" would shrink the box by a part of a pixel again
-        left, bottom = round(box.x0 * width), round(box.y0 * height)
-        right, top = round(box.x1 * width), round(box.y1 * height)
-        axes.set_position([left / width, bottom / height, (right - left) / width, (top - bottom) / height])
+        axes.set_position(Bbox(corners / figure.bbox.size))
 
 
 def artists_of(value):

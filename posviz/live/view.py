@@ -31,13 +31,9 @@ class View:
     def values(self, **given):
         """Every control's value: the given ones, checked, and the default of the others."""
         controls = {control.name: control for control in self.controls}
-        for name in given:
-            if name not in controls:
-                known = ", ".join(controls)
-                raise TypeError(f"{type(self).__name__} has no control {name!r}; it has {known}")
-        return {
-            name: control.check(given[name]) if name in given else control.default for name, control in controls.items()
-        }
+        for name in given.keys() - controls:
+            raise TypeError(f"{type(self).__name__} has no control {name!r}; it has {', '.join(controls)}")
+        return {name: control.check(given.get(name, control.default)) for name, control in controls.items()}
 
     @property
     def first_slider(self):
