@@ -10,7 +10,6 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.transforms import Bbox
 
 from posviz import style
 from posviz.live.frames import Layers
@@ -93,10 +92,11 @@ class Still(Figure):
 
 def _snap(figure):
     """Move the edges of the axes onto whole pixels, so that a heat map's cells begin and end where they are drawn."""
+    pixels = figure.bbox.size
     for axes in figure.axes:
-        corners = np.rint(axes.get_position().get_points() * figure.bbox.size)  # (2, x and y), pixels
+        low, high = np.rint(axes.get_position().get_points() * pixels)  # the corners, each (x, y)
         axes.set_aspect("auto")  # as drawn, to half a pixel; "equal" would shrink the box by a part of a pixel again
-        axes.set_position(Bbox(corners / figure.bbox.size))
+        axes.set_position([*low / pixels, *(high - low) / pixels])
 
 
 def artists_of(value):
