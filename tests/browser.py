@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -56,16 +57,21 @@ def chromium():
 
 
 @contextlib.contextmanager
-def server(root, home):
-    """A JupyterLab over the folder `root` on a free loopback port, all its settings under `home`; yields its URL."""
+def server(root, home, *options, base=""):
+    """A JupyterLab over the folder `root` on a free loopback port, all its settings under `home`; yields its URL.
+
+    It has the server extension of posviz. `base` is the path under which a hub's proxy would show it, as "/user/ada".
+    """
     port = free_port()
-    url = f"http://127.0.0.1:{port}"
+    url = f"http://127.0.0.1:{port}{base}"
     command = [
         sys.executable,
         "-m",
         "jupyter",
         "lab",
         *OPTIONS,
+        *options,
+        f"--ServerApp.base_url={base}/",
         f"--ServerApp.port={port}",
         f"--ServerApp.root_dir={root}",
     ]
@@ -82,6 +88,8 @@ def server(root, home):
 def _settings_under(home):
     """Environment variables for a JupyterLab whose settings are SETTINGS, in folders of `home`."""
     env = dict(os.environ, HOME=str(home)) | {name: str(home / name.lower()) for name in FOLDERS}
+    config = Path(__file__).parent.parent / "jupyter-config/jupyter_server_config.d"
+    shutil.copytree(config, home / "jupyter_config_dir/jupyter_server_config.d", dirs_exist_ok=True)
     for name, values in SETTINGS.items():
         file = home / "jupyterlab_settings_dir" / f"{name}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 import browser
+import notebooks
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 SLIDERS = ("Steps", "Range", "PowersOfTen")
@@ -138,6 +139,10 @@ def wait_for_jupyter(page):
     page.evaluate("() => jupyterapp.restored")
 
 
+def save(page):
+    page.evaluate("() => jupyterapp.commands.execute('docmanager:save')")
+
+
 class Chapter:
     """The chapter that `page` has opened, run from top to bottom; its live pictures as `explorers`."""
 
@@ -236,7 +241,7 @@ def number_of(readout):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """A page of JupyterLab over a copy of the chapters; its list `complaints` holds what went wrong in it."""
+    """A page of JupyterLab over a copy of the chapters, `root`; its list `complaints` holds what went wrong in it."""
     path = browser.chromium()
     root, home = tmp_path_factory.mktemp("chapters"), tmp_path_factory.mktemp("home")
     for notebook in NOTEBOOKS:
@@ -245,7 +250,7 @@ def page(tmp_path_factory):
         chromium = playwright.chromium.launch(executable_path=path, args=browser.FLAGS)
         page = chromium.new_page(viewport={"width": 1400, "height": 1000})
         page.set_default_timeout(1000 * PATIENCE)
-        page.complaints = complaints = []
+        page.root, page.complaints = root, (complaints := [])
         page.on("pageerror", lambda error: complaints.append(f"error in the page: {error}"))
         page.on("response", lambda answer: answer.status >= 400 and complaints.append(f"{answer.status}: {answer.url}"))
         page.on("console", lambda message: message.type == "error" and complaints.append(message.text))
@@ -300,6 +305,24 @@ def test_the_chapter_runs_and_shows_its_live_pictures(chapter):
 
 
 @every_chapter
+def test_after_a_run_that_changed_nothing_a_save_changes_nothing(chapter, page):
+    """Up to the pictures themselves, which another matplotlib may draw a little otherwise."""
+    save(page)
+    saved = page.root / chapter.path.name
+    assert saved.read_bytes() == notebooks.stored(notebooks.read(saved))
+    assert without_pictures(saved) == without_pictures(chapter.path)
+
+
+def without_pictures(path):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop("image/png", None)
+            output.get("metadata", {}).pop("posviz", None)
+    return notebook
+
+
+@every_chapter
 def test_every_slider_moves_the_picture_by_keyboard(chapter):
     for explorer in chapter.explorers:
         explorer.settled()
@@ -330,7 +353,7 @@ def test_a_fast_drag_ends_in_the_state_shown_and_moves_nothing_else(chapter):
         assert len(layouts) == 1, f"{explorer.title}: things move while sliders are dragged: {layouts}"
 
 
-def drag(explorer, name):
+def drag(explorer, name, let_go=True):
     """Sweep the handle over its whole track, there and back, as fast as the browser takes it, to the far half."""
     explorer.control(name).scroll_into_view_if_needed()
     track = explorer.control(name).locator(".noUi-base").bounding_box()
@@ -343,7 +366,8 @@ def drag(explorer, name):
     there = [step / 10 for step in range(11)]
     for part in [*there, *reversed(there), 0.7 if start < 0.5 else 0.3]:
         mouse.move(track["x"] + part * track["width"], y)
-    mouse.up()
+    if let_go:
+        mouse.up()
 
 
 @every_chapter

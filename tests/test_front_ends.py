@@ -1,5 +1,7 @@
 """Live pictures elsewhere and otherwise: Notebook 7, dark theme, zoom, keyboard alone, less motion, two views.
 
+Two tabs as well, and notebooks that were saved and opened again. The server's address has a path, as behind a hub.
+
 Notebook 7 runs chapter 5, with EVERY_CHAPTER=1 (`make test-all`) every chapter. The rest needs a few pictures only.
 """
 
@@ -11,9 +13,10 @@ import nbformat
 import pytest
 from playwright.sync_api import sync_playwright
 from static_pages import SAMPLE
-from test_browser import NOTEBOOKS, OPEN, PATIENCE, Chapter, drag, wait_for_jupyter, wait_until
+from test_browser import NOTEBOOKS, OPEN, PATIENCE, Chapter, drag, save, wait_for_jupyter, wait_until
 
 import browser
+import notebooks
 
 pytestmark = pytest.mark.browser
 
@@ -42,7 +45,7 @@ def notebook_of(first, names):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """(Chromium, the URL of a server of both JupyterLab and Notebook 7 over the chapters and three short notebooks)."""
+    """(Chromium, the URL of a server of both JupyterLab and Notebook 7, its folder of chapters and short notebooks)."""
     root, home = tmp_path_factory.mktemp("notebooks"), tmp_path_factory.mktemp("home")
     for path in NOTEBOOKS:
         shutil.copy(path, root)
@@ -52,18 +55,21 @@ def server(tmp_path_factory):
         ("projector", "from posviz import style, views; style.use('presenter')", ["TurningPair", "RotationMatrix"]),
     ]:
         nbformat.write(notebook_of(first, pictures), root / f"{name}.ipynb")
+    stored = notebooks.run(root / "small.ipynb")
+    for name in ("kept-lab", "kept-7"):
+        (root / f"{name}.ipynb").write_bytes(stored)
     settings = home / "jupyter_config_dir" / "jupyter_server_config.json"
     settings.parent.mkdir()
     settings.write_text(json.dumps({"JupyterNotebookApp": {"expose_app_in_browser": True}}))
     path = browser.chromium()
-    with browser.server(root, home) as url, sync_playwright() as playwright:
+    with browser.server(root, home, base="/user/ada") as url, sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=browser.FLAGS)
-        yield chromium, url
+        yield chromium, url, root
         chromium.close()
 
 
 def new_page(server, place):
-    chromium, url = server
+    chromium, url, _ = server
     page = chromium.new_page(viewport={"width": 1400, "height": 1000})
     page.set_default_timeout(1000 * PATIENCE)
     page.goto(f"{url}/{place}", wait_until="domcontentloaded")
@@ -311,3 +317,104 @@ for value in [*range(slider.min, slider.max)] * 3:
     after = explorer.settled()
     assert explorer.image.is_visible()
     assert after["sentence"] != before["sentence"] and after["picture"] != before["picture"]
+
+
+LIVE, STILL, SENTENCE = ".jp-OutputArea img.widget-image", ".jp-RenderedImage img", ".widget-html [aria-live]"
+
+
+def shows(page, live, still):
+    """Wait until so many pictures are alive in the page, so many still, and none is broken."""
+    wait_until(
+        lambda: (page.locator(LIVE).count(), page.locator(STILL).count()) == (live, still),
+        lambda: f"not {live} live and {still} still pictures, but {page.locator(LIVE).count()} live",
+    )
+    assert page.get_by_text("model not found").count() == 0
+
+
+def load_again(page):
+    page.reload(wait_until="domcontentloaded")
+    wait_for_jupyter(page)
+    wait_until(lambda: page.evaluate("() => !!jupyterapp.shell.currentWidget?.context"), "no notebook opened")
+    page.evaluate("() => jupyterapp.shell.currentWidget.context.ready")
+
+
+def move_a_slider(page):
+    """Move the first slider by a key; it must change its picture's sentence. Returns the new one."""
+    words = page.locator(SENTENCE).first
+    before = words.text_content()
+    page.locator(".noUi-handle").first.focus()
+    page.keyboard.press("PageUp")
+    wait_until(lambda: words.text_content() != before, "the slider moves nothing")
+    return words.text_content()
+
+
+def run_and_save(page, file):
+    """The chapter at `file`, opened in the page, run and saved: the file does not change."""
+    stored = file.read_bytes()
+    chapter = Chapter(page, file)
+    shows(page, live=2, still=0)
+    save(page)
+    assert file.read_bytes() == stored, "a run that changed nothing has changed the file"
+    return chapter
+
+
+def shut_down(page):
+    page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+
+
+# What of a picture lies beyond the room that a narrow window leaves it, where no box scrolls there.
+TOO_WIDE = """pictures => pictures.flatMap(picture => {
+    const room = picture.closest(".jp-OutputArea-output"), right = room.getBoundingClientRect().right + 1;
+    const scrolls = part => part !== room
+        && (getComputedStyle(part).overflowX === "auto" || scrolls(part.parentElement));
+    const parts = [room, ...room.querySelectorAll("*")];
+    return [...parts.filter(part => part.getBoundingClientRect().right > right && !scrolls(part)),
+        ...(right > document.documentElement.clientWidth + 1 ? [room] : [])].map(part => part.className);
+})"""
+
+
+def test_in_jupyterlab_a_notebook_that_was_run_and_saved_keeps_its_pictures(server):
+    page, file = new_page(server, "lab/tree/kept-lab.ipynb"), server[2] / "kept-lab.ipynb"
+    page.on("dialog", lambda dialog: dialog.accept())
+    chapter = run_and_save(page, file)
+    stored = file.read_bytes()
+    drag(chapter.explorers[0], chapter.explorers[0].sliders[0], let_go=False)
+    load_again(page)  # in the middle of a drag, beside a running kernel
+    shows(page, live=2, still=0)
+    move_a_slider(page)
+    page.set_viewport_size({"width": 320, "height": 700})
+    page.evaluate("() => jupyterapp.shell.collapseLeft()")
+    assert page.locator(LIVE).evaluate_all(TOO_WIDE) == []
+
+    words = page.get_by_text("Not connected: the kernel was started again.").first
+    assert not words.is_visible()
+    page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    words.wait_for(state="visible")
+    save(page)
+    assert file.read_bytes() == stored
+    load_again(page)  # the kernel runs, the widgets of the pictures are gone
+    shows(page, live=0, still=2)
+    shut_down(page)
+    load_again(page)
+    shows(page, live=0, still=2)
+    page.close()
+
+
+def test_in_notebook_7_as_well_and_a_cell_run_in_another_tab_leaves_words_where_its_picture_was(server):
+    first, file = new_page(server, "notebooks/kept-7.ipynb"), server[2] / "kept-7.ipynb"
+    run_and_save(first, file)
+    second = new_page(server, "notebooks/kept-7.ipynb")
+    shows(second, live=2, still=0)
+    moved = move_a_slider(second)
+    wait_until(lambda: first.locator(SENTENCE).first.text_content() == moved, "the tabs differ")
+    second.evaluate("() => jupyterapp.commands.execute('notebook:run-all-cells')")
+    wait_until(lambda: first.get_by_text("was run again").count() == 2, "no word in the first tab")
+    shows(first, live=0, still=0)
+    save(second)
+    load_again(first)
+    shows(first, live=2, still=0)
+    first.close()
+    shut_down(second)
+    load_again(second)
+    shows(second, live=0, still=2)
+    second.close()

@@ -1,4 +1,5 @@
-"""The server extension: found by a Jupyter server, prompt on a kernel's web socket, alternative texts in exports.
+"""The server extension: found by a Jupyter server, prompt on a kernel's web socket, still pictures in saved notebooks,
+alternative texts in exports.
 
 Nothing of other people's changes: not their outputs, not their preprocessors, not their settings files.
 """
@@ -22,6 +23,7 @@ import tornado.netutil
 import tornado.web
 import tornado.websocket
 from bs4 import BeautifulSoup
+from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager, LargeFileManager
 from nbconvert import HTMLExporter, MarkdownExporter, SlidesExporter
 from traitlets.config import Config
 
@@ -72,7 +74,7 @@ def test_the_class_that_the_server_would_use_is_kept_and_its_socket_is_prompt():
 
     async def talk():
         app = tornado.web.Application([("/", Handler)], kernel_websocket_connection_class=Connection, config=Config())
-        server._load_jupyter_server_extension(SimpleNamespace(web_app=app))
+        server._load_jupyter_server_extension(SimpleNamespace(web_app=app, contents_manager=AsyncLargeFileManager()))
         (listening,) = tornado.netutil.bind_sockets(0, "127.0.0.1")
         serving = tornado.httpserver.HTTPServer(app)
         serving.add_socket(listening)
@@ -87,11 +89,13 @@ def test_the_class_that_the_server_would_use_is_kept_and_its_socket_is_prompt():
     assert seen["connected"] and not seen["before"] and seen["after"]
 
 
-def extended(config):
-    """A server's `config` after the extension was loaded."""
-    settings = {"kernel_websocket_connection_class": object, "config": config}
-    server._load_jupyter_server_extension(SimpleNamespace(web_app=SimpleNamespace(settings=settings)))
-    return config
+def extended(config=None, manager=None):
+    """A server's settings with this `config` and this contents manager, after the extension was loaded."""
+    manager = manager or AsyncLargeFileManager()
+    settings = {"kernel_websocket_connection_class": object, "config": config or Config(), "contents_manager": manager}
+    web_app = SimpleNamespace(settings=settings)
+    server._load_jupyter_server_extension(SimpleNamespace(web_app=web_app, contents_manager=manager))
+    return settings
 
 
 def notebook_of(*outputs):
@@ -123,7 +127,7 @@ def test_only_pictures_of_posviz_get_their_text_and_lose_their_widget():
 def test_an_export_has_the_text_of_a_picture_beside_what_the_user_has_set(exporter):
     seen = []
     config = Config({"Exporter": {"preprocessors": [lambda *given: seen.append("theirs") or given]}})
-    text, resources = exporter(config=extended(config)).from_notebook_node(notebook_of(OURS, THEIRS))
+    text, resources = exporter(config=extended(config)["config"]).from_notebook_node(notebook_of(OURS, THEIRS))
     assert seen == ["theirs"]
     if exporter is MarkdownExporter:
         assert "![A <clock>](output_0_0.png)" in text and "![png](output_0_1.png)" in text
@@ -132,6 +136,88 @@ def test_an_export_has_the_text_of_a_picture_beside_what_the_user_has_set(export
         ours, theirs = pictures_of(text)
         assert ours["alt"] == "A <clock>"
         assert theirs == pictures_of(exporter().from_notebook_node(notebook_of(OURS, THEIRS))[0])[1]
+
+
+LIVE = {**OURS[0], WIDGET: {"model_id": "7"}}, OURS[1]
+LONG = {"name": "python", "version": "3.12.1", "mimetype": "text/x-python"}
+
+
+def saved(contents, notebook, path="a.ipynb"):
+    """What lies on the disk once `notebook` was saved in a page that ran its cells."""
+    for cell in notebook.cells:
+        cell.metadata["trusted"] = True
+    model = {"type": "notebook", "format": "json", "content": copy.deepcopy(notebook)}
+    asyncio.run(contents.save(model, path))
+    return nbformat.read(Path(contents.root_dir) / path, 4)
+
+
+@pytest.fixture
+def contents(tmp_path):
+    """The contents manager that the extension gives to whoever asks over HTTP; its kernel has the widget 7 alone."""
+    contents = extended(manager=AsyncLargeFileManager(root_dir=str(tmp_path)))["contents_manager"]
+
+    async def living(path):
+        return {"7"}
+
+    contents._living = living
+    return contents
+
+
+def test_a_save_keeps_the_still_picture_of_posviz_without_its_widget_and_all_that_is_not_of_posviz(contents):
+    only_live = {WIDGET: {"model_id": "8"}, "text/plain": "a slider"}, {"posviz": {}}
+    notebook = notebook_of(LIVE, THEIRS, only_live)
+    notebook.metadata["language_info"] = LONG
+    before = copy.deepcopy(notebook)
+    stored = saved(contents, notebook)
+    changed, *others = stored.cells[0].outputs
+    assert (changed.data, changed.metadata) == OURS
+    assert others == before.cells[0].outputs[1:] and stored.metadata == before.metadata
+
+
+def test_a_save_keeps_what_a_chapter_says_about_its_language(contents):
+    notebook = notebook_of(LIVE)
+    notebook.metadata.update(language_info=LONG, posviz={"chapter": True})
+    assert saved(contents, notebook).metadata == {"language_info": {"name": "python"}, "posviz": {"chapter": True}}
+
+
+def test_a_page_that_is_loaded_again_gets_the_widgets_that_live(contents):
+    notebook = notebook_of(LIVE, THEIRS)
+    stored = saved(contents, notebook)
+    (cell,) = asyncio.run(contents.get("a.ipynb"))["content"].cells
+    assert cell.outputs == notebook.cells[0].outputs and cell.metadata["trusted"]
+    assert nbformat.read(Path(contents.root_dir) / "a.ipynb", 4) == stored
+
+    stored.cells[0].outputs[1].data["text/plain"] = "changed by somebody else"
+    nbformat.write(stored, Path(contents.root_dir) / "a.ipynb")
+    (cell,) = asyncio.run(contents.get("a.ipynb"))["content"].cells
+    assert WIDGET not in cell.outputs[0].data and not cell.metadata["trusted"]
+
+
+def test_a_widget_whose_kernel_is_gone_or_whose_cell_was_not_trusted_stays_out(contents):
+    gone = {**OURS[0], WIDGET: {"model_id": "6"}}, OURS[1]
+    saved(contents, notebook_of(gone))
+    (cell,) = asyncio.run(contents.get("a.ipynb"))["content"].cells
+    assert WIDGET not in cell.outputs[0].data
+    model = {"type": "notebook", "format": "json", "content": notebook_of(LIVE)}
+    asyncio.run(contents.save(model, "b.ipynb"))
+    (cell,) = asyncio.run(contents.get("b.ipynb"))["content"].cells
+    assert WIDGET not in cell.outputs[0].data and not cell.metadata["trusted"]
+
+
+def test_other_files_and_other_contents_managers_stay_as_they_are(contents, tmp_path):
+    asyncio.run(contents.save({"type": "file", "format": "text", "content": WIDGET}, "a.txt"))
+    assert asyncio.run(contents.get("a.txt"))["content"] == WIDGET
+    assert asyncio.run(contents.get("a.txt", content=False))["content"] is None
+    assert isinstance(contents, AsyncLargeFileManager) and contents.root_dir == str(tmp_path)
+    manager = LargeFileManager(root_dir=str(tmp_path))
+    assert extended(manager=manager)["contents_manager"] is manager
+
+
+def test_a_kernel_that_does_not_answer_does_not_keep_a_notebook_from_opening(tmp_path):
+    contents = extended(manager=AsyncLargeFileManager(root_dir=str(tmp_path)))["contents_manager"]
+    saved(contents, notebook_of(LIVE))
+    (cell,) = asyncio.run(contents.get("a.ipynb"))["content"].cells  # this server has no kernels at all
+    assert (cell.outputs[0].data, cell.outputs[0].metadata) == OURS
 
 
 def test_a_file_name_with_a_space_can_be_linked_to():
@@ -143,9 +229,7 @@ def test_a_file_name_with_a_space_can_be_linked_to():
 
 def test_a_running_server_exports_a_picture_with_its_text(tmp_path):
     home = tmp_path / "home"
-    shutil.copytree(
-        ROOT / "jupyter-config/jupyter_server_config.d", home / "jupyter_config_dir/jupyter_server_config.d"
-    )
+    home.mkdir()
     (tmp_path / "notebooks").mkdir()
     nbformat.write(notebook_of(OURS, THEIRS), tmp_path / "notebooks" / "clock.ipynb")
     with browser.server(tmp_path / "notebooks", home) as url:

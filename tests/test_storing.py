@@ -108,9 +108,17 @@ def test_the_values_of_a_view_come_back_from_a_file_as_they_were(view):
     assert again == values and list(map(type, again.values())) == list(map(type, values.values()))
 
 
+@pytest.mark.parametrize("path", sorted(notebooks.FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_checkout_with_the_line_ends_of_windows_holds_the_same_chapter(path, tmp_path):
+    windows = tmp_path / path.name
+    windows.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert notebooks.read(windows) == notebooks.read(path)
+    assert notebooks.problems(windows) == notebooks.problems(path)
+
+
 FAULTS = {  # what is done to the good notebook: what must be said about it
     "picture['execution_count'] = 7": "execution counts are not those of one clean run: [7, 2, 3]",
-    "metadata['widgets'] = {}": "the metadata must be the kernelspec and the language alone",
+    "metadata['widgets'] = {}": "the metadata must be the kernelspec, the language and the mark alone",
     "picture['id'] = text['id']": "cell ids are missing or repeated",
     "output['data'][notebooks.WIDGET] = {}": "output that is not stored: application/vnd.jupyter.widget-view+json",
     "output['data']['text/plain'] = '<Figure size 640x480>'": "a picture without its sentence",

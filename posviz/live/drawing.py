@@ -16,6 +16,7 @@ from posviz.live.frames import Layers
 from posviz.live.png import png
 
 DPI = 100
+STILL = "A still picture. Run this cell in Jupyter: then the controls appear."
 
 
 class Drawing:
@@ -72,11 +73,14 @@ class Drawing:
         """A strip as wide as the figure with the sentence on it, as pixels: GitHub and slides show only the picture."""
         with style.rc(self.preset):
             size, width = style.font_size(self.preset), self.view.size[0]
-            lines = textwrap.wrap(sentence, int(width * 72 / (0.56 * size)))  # a letter is about 0.56 of the size wide
-            height = (1.4 * len(lines) + 0.8) * size / 72
+            letters = int(width * 72 / (0.56 * size))  # a letter is about 0.56 of the size wide
+            lines, hint = textwrap.wrap(sentence, letters), textwrap.wrap(STILL, letters)
+            height = (1.4 * len(lines + hint) + 0.8) * size / 72
             figure = Figure(figsize=(width, height), dpi=self.figure.dpi)
             canvas = FigureCanvasAgg(figure)
             figure.text(0.01, 1 - 0.4 * size / 72 / height, "\n".join(lines), va="top", linespacing=1.4)
+            look = {"va": "bottom", "linespacing": 1.4, "color": style.COLORS[-1], "style": "italic"}
+            figure.text(0.01, 0.4 * size / 72 / height, "\n".join(hint), **look)
             canvas.draw()
             return np.asarray(canvas.buffer_rgba())
 

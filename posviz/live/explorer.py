@@ -12,6 +12,15 @@ from posviz.live.png import Palette, png
 AT_REST = 0.4  # seconds without a change: longer than a far line takes from one picture of a drag to the next
 LONGEST_SENTENCE = 220  # characters; a test holds every view to it
 
+# Shown while the page is not connected to the kernel that made the picture: ipywidgets marks its widgets by a class.
+DISCONNECTED = (
+    "<style>.posviz-gone:not(.jupyter-widgets-disconnected) {display: none}</style>"
+    "<b>Not connected: the kernel was started again. Run this cell, then the controls move the picture.</b>"
+)
+RUN_ELSEWHERE = (
+    "<b>The cell of this picture was run again, in another tab perhaps: save there, then reload this page.</b>"
+)
+
 # The explorers of each notebook cell, so that a cell run again replaces its own instead of adding one.
 _of_cell = {}
 
@@ -46,8 +55,10 @@ class Explorer(ipywidgets.VBox):
         self._palette = Palette()
         self._pending = True
         self._show()
-        layout = {"flex_flow": "row wrap", "max_width": f"{width}px"}
-        super().__init__([ipywidgets.Box(list(self.controls.values()), layout=layout), self.image, self._text])
+        layout = {"flex_flow": "row wrap", "max_width": f"{width}px", "overflow": "auto"}  # it scrolls where it must
+        controls = ipywidgets.Box(list(self.controls.values()), layout=layout)
+        gone = ipywidgets.HTML(DISCONNECTED).add_class("posviz-gone")
+        super().__init__([controls, self.image, self._text, gone])
         for control in view.controls:
             self.controls[control.name].observe(lambda change, control=control: self._changed(control), "value")
         _replace_earlier(self)
@@ -112,20 +123,38 @@ class Explorer(ipywidgets.VBox):
         data = {"text/plain": sentence, "image/png": base64.b64encode(picture).decode("ascii")}
         metadata = {"image/png": {"alt": f"{self.view.title}. {sentence}"}, "posviz": {}}
         if _made_without_arguments(self.view):  # whoever reads the stored cell can make the picture again
-            metadata["posviz"] = {"view": type(self.view).__name__, "values": self.values}
+            values = {name: _as_saved(value) for name, value in self.values.items()}
+            metadata["posviz"] = {"view": type(self.view).__name__, "values": values}
         return data | {"application/vnd.jupyter.widget-view+json": live}, metadata
 
     _ipython_display_ = None  # ipywidgets 7 displays by this method, which would leave the still picture out
 
     def close(self):
         """Detach the controls and drop the figure; the picture shown stays."""
+        self._stop()
+        _close_below(self)
+        super().close()
+
+    def _give_way(self):
+        """Close all but the box, which shows one sentence where it is still seen: the cell's new run has a new box."""
+        self._stop()
+        closed, self.children = self.children, [ipywidgets.HTML(RUN_ELSEWHERE)]
+        for child in closed:
+            _close_below(child)
+            child.close()
+        self.controls, self.image, self._text = {}, None, None  # or the box would keep them in memory
+
+    def _stop(self):
         for control in getattr(self, "controls", {}).values():
             control.unobserve_all()
         if self._resting:
             self._resting.cancel()
         self._pending, self.drawing = False, None
-        _close_below(self)
-        super().close()
+
+
+def _as_saved(value):
+    """10000 for 10000.0, as JavaScript writes it: a save in JupyterLab then changes nothing."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _made_without_arguments(view):
@@ -156,17 +185,16 @@ def _paragraph(sentence):
 
 
 def _replace_earlier(explorer):
-    """Close the explorers that an earlier run of the same notebook cell left behind."""
+    """Those of an earlier run of the same notebook cell give way; where the front end names no cells, none does."""
     try:
         shell = get_ipython()  # defined in every IPython session, nowhere else
-        parent = shell.get_parent()
-        cell = parent["metadata"].get("cellId") or parent["content"]["code"]
+        cell = shell.get_parent()["metadata"]["cellId"]
     except (NameError, AttributeError, KeyError):
         return
     run = shell.execution_count
     made_in, explorers = _of_cell.get(cell, (run, []))
     if made_in != run:
         for earlier in explorers:
-            earlier.close()
+            earlier._give_way()
         explorers = []
     _of_cell[cell] = run, [*explorers, explorer]
