@@ -10,6 +10,12 @@ import numpy as np
 from ._arrays import any_seen, as_numpy, is_tensor, real_array
 
 
+def require(holds, name, what, got):
+    """ValueError unless it holds, in the form that all messages have: "base must be above 0; got -1"."""
+    if not holds:
+        raise ValueError(f"{name} must {what}; got {f'{got:g}' if isinstance(got, float) else got}")
+
+
 def integer(value, name):
     """`value` as a Python int of 64 bits, also from a float, an array or a tensor that holds one whole number."""
     number = _python_number(value)
@@ -17,24 +23,22 @@ def integer(value, name):
         number = int(number)
     if isinstance(number, bool) or not isinstance(number, numbers.Integral):
         raise TypeError(f"{name} must be an integer; got {reprlib.repr(value)}")
-    if not -(2**63) <= number < 2**63:
-        raise ValueError(f"{name} must fit in 64 bits; got {reprlib.repr(number)}")
+    require(-(2**63) <= number < 2**63, name, "fit in 64 bits", reprlib.repr(number))
     return int(number)
 
 
 def count(value, name, least=1):
     """`value` as an int of at least `least`."""
     number = integer(value, name)
-    if number < least:
-        raise ValueError(f"{name} must be an integer of at least {least}; got {number}")
+    require(number >= least, name, f"be an integer of at least {least}", number)
     return number
 
 
 def even(value, name, least=2):
     """`value` as an even int of at least `least`: features are rotated in pairs."""
     number = integer(value, name)
-    if number < least or number % 2:
-        raise ValueError(f"{name} must be an even number of at least {least} (features come in pairs); got {number}")
+    pairs = number >= least and number % 2 == 0
+    require(pairs, name, f"be an even number of at least {least} (features come in pairs)", number)
     return number
 
 
@@ -45,25 +49,22 @@ def real(value, name, least=-math.inf):
     number = _python_number(value)
     if isinstance(number, bool) or not isinstance(number, numbers.Real):
         raise TypeError(f"{name} must be a number; got {reprlib.repr(value)}")
-    if not abs(number) <= sys.float_info.max:  # a NaN or an int beyond all floats too
-        raise ValueError(f"{name} must be finite; got {reprlib.repr(number)}")
-    if number < least:
-        raise ValueError(f"{name} must be at least {least:g}; got {number:g}")
+    finite = abs(number) <= sys.float_info.max  # no NaN either, no int beyond all floats
+    require(finite, name, "be finite", reprlib.repr(number))
+    require(number >= least, name, f"be at least {least:g}", float(number))
     return float(number)
 
 
 def positive(value, name):
     """`value` as a finite float above 0."""
     number = real(value, name)
-    if number <= 0:
-        raise ValueError(f"{name} must be above 0; got {number:g}")
+    require(number > 0, name, "be above 0", number)
     return number
 
 
 def one_of(value, name, choices):
     """`value`, if it is one of `choices`."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+    require(value in choices, name, f"be one of {', '.join(map(repr, choices))}", repr(value))
     return value
 
 

@@ -28,7 +28,7 @@ def softmax(scores, mask=None):
         scores = xp.where(_visible(mask, scores), scores, -xp.inf)
     if scores.shape[-1] == 0:
         return xp.astype(scores, dtype)
-    peak = xp.max(scores, axis=-1, keepdims=True)
+    peak = xp.max(scores, axis=-1, keepdims=True)  # (..., 1)
     peak = xp.where(xp.isinf(peak), 0.0, peak)  # a row without a visible key has the peak −inf
     weights = xp.exp(scores - peak)
     total = weights.sum(axis=-1, keepdims=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._arguments import count, even, positives, whole_numbers
+from ._arguments import count, even, positives, require, whole_numbers
 from ._arrays import any_seen, convert_like, is_tensor, namespace, quiet, together, working_dtype
 
 
@@ -97,10 +97,10 @@ def sandwich_bias(distance, heads, dim=128):
     """
     distance = _magnitude(distance)
     dim, heads = even(dim, "dim"), count(heads, "heads")
-    frequencies = 10_000.0 ** (-2 * np.arange(1.0, dim // 2 + 1) / dim)
+    frequencies = 10_000.0 ** (-2 * np.arange(1.0, dim // 2 + 1) / dim)  # (dim/2,)
     values, where = np.unique(distance, return_inverse=True)  # a q × k table holds few different distances
     product = (np.cos(values[:, None] * frequencies) - 1).sum(axis=-1)[where].reshape(distance.shape)
-    ratio = 8 * np.arange(1.0, heads + 1) / heads
+    ratio = 8 * np.arange(1.0, heads + 1) / heads  # (heads,)
     return product / ratio.reshape(-1, *[1] * distance.ndim)
 
 
@@ -114,8 +114,7 @@ def distances(query_length, key_length=None):
     """
     queries = count(query_length, "query_length", least=0)
     keys = queries if key_length is None else count(key_length, "key_length", least=0)
-    if queries > keys:
-        raise ValueError(f"key_length must be at least query_length, {queries}; got {keys}")
+    require(queries <= keys, "key_length", f"be at least query_length, {queries}", keys)
     return np.arange(keys - queries, keys)[:, None] - np.arange(keys)
 
 

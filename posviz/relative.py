@@ -6,7 +6,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ._arguments import count, one_of, whole_numbers
+from ._arguments import count, one_of, require, whole_numbers
 from ._arrays import convert_like, quiet, real_array, same_kind
 from .bias import distances
 
@@ -92,8 +92,7 @@ def t5_bucket(relative_position, bidirectional=True, num_buckets=32, max_distanc
     relative = np.maximum(whole_numbers(relative_position, "relative_position"), -LARGEST)
     buckets = count(num_buckets, "num_buckets", least=4 if bidirectional else 2)
     if bidirectional:
-        if buckets % 2:
-            raise ValueError(f"num_buckets must be even (half for each direction); got {buckets}")
+        require(buckets % 2 == 0, "num_buckets", "be even (half for each direction)", buckets)
         buckets //= 2
         first, distance = np.where(relative > 0, buckets, 0), np.abs(relative)
     else:

@@ -167,6 +167,6 @@ def xpos_scale(positions, dim, gamma=0.4, scale_base=512.0):
     [[1.0, 1.0], [0.2857, 0.6429]]
     """
     dim, gamma = even(dim, "dim"), positive(gamma, "gamma")
-    zeta = (np.arange(0.0, dim, 2) / dim + gamma) / (1 + gamma)
+    zeta = (np.arange(0.0, dim, 2) / dim + gamma) / (1 + gamma)  # (dim/2,)
     exponents = whole_numbers(positions, "positions").astype(np.float64) / positive(scale_base, "scale_base")
     return zeta ** exponents[..., None]

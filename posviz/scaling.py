@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ._arguments import count, even, one_of, positive, positives, real, whole_numbers
+from ._arguments import count, even, one_of, positive, positives, real, require, whole_numbers
 from .rope import rope_frequencies
 
 
@@ -87,13 +87,11 @@ def yarn_frequencies(
     dim, base, length = even(dim, "dim"), positive(base, "base"), count(trained_length, "trained_length")
     theta = rope_frequencies(dim, base)
     fast, slow = positive(beta_fast, "beta_fast"), positive(beta_slow, "beta_slow")
-    if not slow < fast:
-        raise ValueError(f"beta_slow must be below beta_fast, {fast:g}; got {slow:g}")
+    require(slow < fast, "beta_slow", f"be below beta_fast, {fast:g}", slow)
     if one_of(ramp, "ramp", ("code", "paper")) == "paper":
         keep = (length * theta / (2 * np.pi) - slow) / (fast - slow)
     else:
-        if base <= 1:
-            raise ValueError(f"base must be above 1 (frequencies must fall); got {base:g}")
+        require(base > 1, "base", "be above 1 (frequencies must fall)", base)
         # Which pairs make so many turns in the trained length: a pair between two others has a fraction.
         low, high = dim * (np.log(length / (2 * np.pi)) - np.log([fast, slow])) / (2 * np.log(base))
         if truncate:
@@ -138,8 +136,7 @@ def llama3_frequencies(dim, factor=8.0, base=500_000.0, trained_length=8192, low
     """
     theta = rope_frequencies(dim, base)
     low, high = positive(low, "low"), real(high, "high")
-    if not low < high:
-        raise ValueError(f"low must be below high, {high:g}; got {low:g}")
+    require(low < high, "low", f"be below high, {high:g}", low)
     turns = count(trained_length, "trained_length") * theta / (2 * np.pi)
     return _by_parts(theta, factor, (turns - low) / (high - low))
 

@@ -12,6 +12,7 @@ to the figure; all else that changes (limits, ticks, a title) marks the figure s
 """
 
 import copy
+from itertools import dropwhile
 
 import numpy as np
 from matplotlib.backends.backend_agg import RendererAgg
@@ -73,10 +74,8 @@ def _in_front(figure, moving):
     front = []
     for axes in figure.axes:
         children = sorted(axes.get_children(), key=lambda artist: artist.get_zorder())
-        here = [position for position, child in enumerate(children) if child in moving]
-        if here:
-            hidden = [axes.patch] + ([] if axes.axison else [*axes.spines.values(), axes.xaxis, axes.yaxis])
-            front += [child for child in children[here[0] :] if child not in moving and child not in hidden]
+        without = [*moving, axes.patch] + ([] if axes.axison else [*axes.spines.values(), axes.xaxis, axes.yaxis])
+        front += [child for child in dropwhile(lambda child: child not in moving, children) if child not in without]
     return front
 
 
