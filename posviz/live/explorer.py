@@ -132,16 +132,14 @@ class Explorer(ipywidgets.VBox):
     def close(self):
         """Detach the controls and drop the figure; the picture shown stays."""
         self._stop()
-        _close_below(self)
+        _close([*self.children, self.layout])
         super().close()
 
     def _give_way(self):
         """Close all but the box, which shows one sentence where it is still seen: the cell's new run has a new box."""
         self._stop()
         closed, self.children = self.children, [ipywidgets.HTML(RUN_ELSEWHERE)]
-        for child in closed:
-            _close_below(child)
-            child.close()
+        _close(closed)
         self.controls, self.image, self._text = {}, None, None  # or the box would keep them in memory
 
     def _stop(self):
@@ -164,14 +162,11 @@ def _made_without_arguments(view):
         return False
 
 
-def _close_below(widget):
-    """Close a widget's children, layout and style: each is a widget that would stay registered on its own."""
-    for child in getattr(widget, "children", ()):
-        _close_below(child)
-        child.close()
-    for part in ("layout", "style"):
-        if getattr(widget, part, None) is not None:
-            getattr(widget, part).close()
+def _close(widgets):
+    """Close widgets with their children, layout and style: each is a widget that would stay registered on its own."""
+    for widget in filter(None, widgets):
+        _close([*getattr(widget, "children", ()), getattr(widget, "layout", None), getattr(widget, "style", None)])
+        widget.close()
 
 
 def _paragraph(sentence):
