@@ -11,7 +11,7 @@ _level_before = _log.level
 _log.setLevel(logging.ERROR)
 import matplotlib.font_manager  # noqa: E402
 
-from posviz._arguments import one_of  # noqa: E402
+from posviz._arguments import one_of, require  # noqa: E402
 
 _log.setLevel(_level_before)
 
@@ -41,12 +41,14 @@ def use(preset=None, pixel_ratio=None):
     The environment variables POSVIZ_PRESET and POSVIZ_PIXEL_RATIO set the same when a kernel starts.
     Raises ValueError for an unknown preset or a ratio outside 1 … 4.
     """
-    if preset is not None:
-        _current["preset"] = one_of(preset, "preset", PRESETS)
-    if pixel_ratio is not None:
-        if not 1 <= float(pixel_ratio) <= 4:
-            raise ValueError(f"pixel_ratio must be from 1 to 4; got {pixel_ratio!r}")
-        _current["pixel_ratio"] = float(pixel_ratio)
+    preset, ratio = (now if new is None else new for new, now in zip((preset, pixel_ratio), current()))
+    one_of(preset, "preset", PRESETS)
+    try:
+        ratio = float(ratio)
+    except (TypeError, ValueError):
+        ratio = 0.0
+    require(1 <= ratio <= 4, "pixel_ratio", "be a number from 1 to 4, such as 1.5", repr(pixel_ratio))
+    _current.update(preset=preset, pixel_ratio=ratio)
 
 
 def current():

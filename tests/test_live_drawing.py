@@ -163,3 +163,13 @@ import posviz.live
 print(logging.getLogger("matplotlib").level == logging.{level})
 """
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True\n"
+
+
+@pytest.mark.parametrize("ratio", ["2,0", "", "0", "nan", [2], 5])
+def test_a_wrong_pixel_ratio_is_named_and_changes_nothing(ratio):
+    before = style.current()
+    with pytest.raises(ValueError, match="pixel_ratio must be a number from 1 to 4, such as 1.5; got "):
+        style.use("presenter", ratio)
+    with pytest.raises(ValueError, match="preset must be one of 'reader', 'presenter'; got 'poster'"):
+        style.use("poster", 2)
+    assert style.current() == before
