@@ -9,9 +9,10 @@ endif
 ETC := $(VENV)/etc/jupyter
 PYTEST := $(BIN)/python -m pytest
 RUFF := $(BIN)/python -m ruff
+SLOW := browser bench* command experiments folders hostile_* lab_* live_drawing notebooks views*
 PAGES := tests/test_front_ends.py tests/test_site.py tests/test_slides.py tests/test_wheel.py
 
-.PHONY: help install lab test test-pages test-all format notebooks site slides student clean
+.PHONY: help install lab test check test-pages test-all format notebooks site slides student clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,7 +50,7 @@ lab: $(VENV)/.installed  ## open the chapters in JupyterLab
 # Ruff, then three runs one after the other, so that Chromium never shares two cores with anything else; all run in any case.
 # -p no:python: the first run collects notebooks only.
 # One thread a kernel: the same rounding everywhere.
-test notebooks: export OMP_NUM_THREADS = 1
+test check notebooks: export OMP_NUM_THREADS = 1
 test: $(VENV)/.installed-tests  ## check everything: layout of the code, notebooks, live pictures in Chromium, unit tests
 	@$(BIN)/python -c 'import matplotlib.font_manager'
 	@failed=; \
@@ -59,6 +60,13 @@ test: $(VENV)/.installed-tests  ## check everything: layout of the code, noteboo
 	$(PYTEST) tests/test_browser.py || failed="$$failed browser"; \
 	$(PYTEST) -n 2 --doctest-modules posviz tests $(PAGES:%=--ignore=%) --ignore=tests/test_browser.py || failed="$$failed unit-tests"; \
 	if [ -n "$$failed" ]; then echo "Failed, see above:$$failed"; exit 1; fi
+
+# For the working day: what takes long, the pictures and the trainings above all, is left out.
+check: $(VENV)/.installed-tests  ## check in under a minute: layout of the code, chapter 1, the quicker unit tests
+	$(RUFF) format --check .
+	$(RUFF) check .
+	$(PYTEST) -q -p no:python --nbval --nbval-current-env --nbval-cell-timeout 120 notebooks/01_what.ipynb
+	$(PYTEST) -q -n 2 --doctest-modules posviz tests $(PAGES:%=--ignore=%) $(SLOW:%='--ignore-glob=tests/test_%.py')
 
 test-pages: $(VENV)/.installed-tests  ## check handouts, slides, other front ends and the wheel with one chapter
 	$(PYTEST) $(PAGES)

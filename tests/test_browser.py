@@ -20,6 +20,7 @@ import notebooks
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 SLIDERS = ("Steps", "Range", "PowersOfTen")
+PARTS = ("sentence", "picture")
 PATIENCE = 60  # seconds until something that must happen counts as missing
 
 pytestmark = pytest.mark.browser
@@ -199,8 +200,10 @@ class LiveExplorer:
         self.element.evaluate(WATCH_LAYOUT)
 
     def layouts_seen(self):
-        """The different layouts since `watch_layout`; one if nothing has moved."""
-        return self.page.evaluate("() => [...window.layoutSeen]")
+        """The different layouts since `watch_layout`, which ends here; one if nothing has moved."""
+        return self.page.evaluate(
+            "() => { const seen = [...window.layoutSeen]; window.layoutSeen = null; return seen; }"
+        )
 
     def settled(self):
         """What the page shows and the values behind it, once it is exactly the state that the kernel holds."""
@@ -323,34 +326,42 @@ def without_pictures(path):
 
 
 @every_chapter
-def test_every_slider_moves_the_picture_by_keyboard(chapter):
+def test_every_control_changes_what_is_shown_and_nothing_jumps(chapter):
+    """By a key, a fast drag, a click. One pass: the state in which a move ends is that in which the next begins."""
     for explorer in chapter.explorers:
-        explorer.settled()
-        for name in explorer.sliders:
-            before, pixels = explorer.shown(), explorer.pixels()
-            handle = explorer.control(name).locator(".noUi-handle")
-            at, top = (float(handle.get_attribute(f"aria-value{end}")) for end in ("now", "max"))
-            handle.focus()
-            explorer.page.keyboard.press("ArrowLeft" if at == top else "ArrowRight")
-            explorer.wait_for_other(before, f"{name} changes no word by a key")
-            explorer.wait_for_other_pixels(pixels, f"{name} changes no pixel by a key")
-        explorer.settled()
-
-
-@every_chapter
-def test_a_fast_drag_ends_in_the_state_shown_and_moves_nothing_else(chapter):
-    for explorer in chapter.explorers:
-        before = explorer.settled()
+        before, pixels = explorer.settled(), explorer.pixels()
         explorer.watch_layout()
-        for name in explorer.sliders:
-            drag(explorer, name)
+        for name, move, how_many in moves(explorer):
+            move()
+            explorer.wait_for_other(before, f"{name} changes nothing that is seen", PARTS)
             after = explorer.settled()
+            if pixels and after["picture"] != before["picture"]:  # once a picture: it reaches the screen
+                explorer.wait_for_other_pixels(pixels, f"{name} changes no pixel")
+                pixels = None
             assert after["values"][name] != before["values"][name]
-            for what in ("sentence", "picture"):
-                assert after[what] != before[what], f"{explorer.title}: dragging {name} changes no {what}"
+            changed = [after[part] != before[part] for part in PARTS]
+            assert how_many(changed), f"{explorer.title}: {name} leaves {before}"
             before = after
+        assert pixels is None, f"{explorer.title}: no control changes the picture"
         layouts = explorer.layouts_seen()
-        assert len(layouts) == 1, f"{explorer.title}: things move while sliders are dragged: {layouts}"
+        assert len(layouts) == 1, f"{explorer.title}: things jump: {layouts}"
+
+
+def moves(explorer):
+    """(control, function that moves it, all or any: how many of PARTS must change) of all that a reader can move."""
+    for name in explorer.sliders:
+        yield name, functools.partial(press_a_key, explorer, name), all
+        yield name, functools.partial(drag, explorer, name), all
+    for name, words in explorer.controls.items():
+        for act in other_values(explorer.control(name), words["kind"]):
+            yield name, act, any
+
+
+def press_a_key(explorer, name):
+    handle = explorer.control(name).locator(".noUi-handle")
+    at, top = (float(handle.get_attribute(f"aria-value{end}")) for end in ("now", "max"))
+    handle.focus()
+    explorer.page.keyboard.press("ArrowLeft" if at == top else "ArrowRight")
 
 
 def drag(explorer, name, let_go=True):
@@ -363,22 +374,10 @@ def drag(explorer, name, let_go=True):
     mouse = explorer.page.mouse
     mouse.move(track["x"] + start * track["width"], y)
     mouse.down()
-    there = [step / 10 for step in range(11)]
-    for part in [*there, *reversed(there), 0.7 if start < 0.5 else 0.3]:
+    for part in (0, 0.3, 0.6, 1, 0.5, 0.7 if start < 0.5 else 0.3):
         mouse.move(track["x"] + part * track["width"], y)
     if let_go:
         mouse.up()
-
-
-@every_chapter
-def test_every_other_control_changes_what_is_shown(chapter):
-    for explorer in chapter.explorers:
-        for name, words in explorer.controls.items():
-            for act in other_values(explorer.control(name), words["kind"]):
-                before = explorer.settled()
-                act()
-                explorer.wait_for_other(before, f"{name} changes nothing that is seen", ("sentence", "picture"))
-                explorer.settled()
 
 
 def other_values(control, kind):

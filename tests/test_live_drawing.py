@@ -9,6 +9,7 @@ import pytest
 
 from posviz import style, views
 from posviz.live import Drawing, Steps, Toggle, View
+from posviz.live.explorer import LONGEST_SENTENCE
 
 # The controls that change limits or ticks: each move of them draws the axes again, about 60 ms.
 AXES_CHANGE = {("SinusoidalTable", "positions"), ("SinusoidalTable", "dim"), ("OneComponent", "length")}
@@ -78,30 +79,37 @@ def test_axes_stand_at_one_place_whatever_the_first_state():
     assert places[0] == places[1]
 
 
-def rebuilds(view, control):
-    """(how often the axes were drawn again, how often the value changed) along a control, there and back."""
-    drawing = Drawing(view)
+def rebuilds(view):
+    """{control: (how often the axes were drawn again, how often the value changed)} along each, there and back.
+
+    Its start is the last state too, so that the next control begins where this one did.
+    """
+    drawing, counted = Drawing(view), {}
     start = drawing.values
-    drawing.show(**start)
+    size = drawing.show(**start)[0].shape
     assert drawing.rebuilds == 1
-    values = [start[control.name], *control.stops(most=21), start[control.name]]
-    for value in values:
-        drawing.show(**view.after_move(start, control.name, value))
-    return drawing.rebuilds - 1, sum(one != other for one, other in zip(values, values[1:]))
+    for control in view.controls:
+        before = drawing.rebuilds
+        values = [start[control.name], *control.stops(most=21), start[control.name]]
+        for value in values:
+            state = view.after_move(start, control.name, value)
+            sentence = drawing.view.update(**state)
+            if drawing.figure.stale or value in control.corners():  # elsewhere a frame draws nothing again
+                assert drawing.show(**state)[0].shape == size
+            assert len(sentence) <= LONGEST_SENTENCE  # and one size of picture: in a page nothing jumps
+        counted[control.name] = drawing.rebuilds - before, sum(one != other for one, other in zip(values, values[1:]))
+    return counted
 
 
 @pytest.mark.parametrize("kind", views.all_views(), ids=lambda kind: kind.__name__)
 def test_no_slider_draws_the_axes_again_unless_they_change(kind):
-    view = kind()
-    for control in view.controls:
-        drawn, changed = rebuilds(view, control)
-        assert drawn == (changed if (kind.__name__, control.name) in AXES_CHANGE else 0), control.name
+    for name, (drawn, changed) in rebuilds(kind()).items():
+        assert drawn == (changed if (kind.__name__, name) in AXES_CHANGE else 0), name
 
 
 def test_the_count_finds_an_artist_that_is_changed_but_not_kept():
-    step, wide, _ = Wave.controls
-    assert rebuilds(Wave(), step) == (0, 11) and rebuilds(Wave(), wide) == (2, 2)
-    assert rebuilds(Forgetful(), step)[0] > 0
+    assert rebuilds(Wave()) == {"step": (0, 11), "wide": (2, 2), "tied": (0, 10)}
+    assert rebuilds(Forgetful())["step"][0] > 0
 
 
 def test_a_move_takes_coupled_controls_along_and_leaves_the_state_before_as_it_was():

@@ -1,12 +1,11 @@
 """Every picture, driven through every corner of its controls: by the view, by the widget, and against a full draw."""
 
-import io
 import itertools
 import warnings
 
 import numpy as np
 import pytest
-from PIL import Image
+from matplotlib.text import Text
 
 from posviz import style, views
 from posviz.live import Choice, Drawing, Range, Steps
@@ -37,26 +36,93 @@ def corners(view):
                 yield view.values(**{control.name: value})
 
 
-def pixels_of(explorer):
-    return np.asarray(Image.open(io.BytesIO(explorer.image.value))).astype(int)
+def with_all_pairs(states):
+    """Some of the states that together have every two values of two controls that are met in any."""
+    pairs = [set(itertools.combinations(state.items(), min(2, len(state)))) for state in states]
+    missing, chosen = set.union(*pairs), []
+    while missing:
+        most = max(range(len(states)), key=lambda number: len(pairs[number] & missing))
+        missing -= pairs[most]
+        chosen.append(states[most])
+    return chosen
 
 
-def set_controls(explorer, values):
-    for name, value in values.items():
-        explorer.controls[name].value = value
+class Sweep:
+    """A view seen once in every corner, in all ways at once; a warning in any is an error.
+
+    explorer   its widget, whose controls are set to each corner in turn
+    twin       a drawing of its own that goes straight to each and makes no frames: what matplotlib draws
+    corners    what was seen in each: a dict of
+        values      where the controls were set to
+        reached     where they stand: other than `values` where a move takes another control along
+        said        the sentences of the widget and of the twin for `reached`
+        shown       the PNG files of the widget and of its frame for `reached`
+        sentence    the twin's sentence for `values`
+        png         the PNG file of the frame for `values`
+        off, share  how far that frame is from what matplotlib draws: the largest difference of a channel, and the share
+                    of the pixels that differ by more than 2
+        small       the texts under 12 points
+
+    A full draw takes ten times as long as a frame. It is made in corners that hold all pairs of values; in the others
+    matplotlib draws the heat maps, the one thing in a frame that it does not draw itself.
+    """
+
+    def __init__(self, kind):
+        self.view = kind()
+        self.explorer, self.twin = self.view.explorer(), Drawing(self.view)
+        self.corners, states = [], list(corners(self.view))
+        compared = with_all_pairs(states)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for values in states:
+                seen, frame = self.see(values)
+                seen |= self.full_draw(frame) if values in compared else self.without_painters(frame)
+                self.corners.append(seen)
+
+    def see(self, values):
+        explorer, twin = self.explorer, self.twin
+        for name, value in values.items():
+            explorer.controls[name].value = value
+        reached = explorer.values
+        said = explorer.sentence, twin.view.update(**reached)
+        frame = explorer.drawing.show(**reached)[0]
+        shown = explorer.image.value, png(frame)
+        if reached != values:
+            frame = explorer.drawing.show(**values)[0]
+        sentence, file = twin.view.update(**values), png(frame)
+        seen = {"values": values, "reached": reached, "said": said, "shown": shown, "sentence": sentence, "png": file}
+        return seen, frame
+
+    def full_draw(self, frame):
+        with style.rc(self.twin.preset):
+            self.twin.figure.canvas.draw()
+        small = {
+            text.get_text()
+            for text in self.twin.figure.findobj(Text)
+            if text.get_text().strip() and text.get_visible() and text.get_fontsize() < 12
+        }
+        return off_from(np.asarray(self.twin.figure.canvas.buffer_rgba()), frame) | {"small": small}
+
+    def without_painters(self, frame):
+        layers = self.explorer.drawing._layers
+        painters, frame = layers.painters, frame.copy()
+        layers.painters = {}
+        try:
+            return off_from(layers.frame(), frame) if painters else {}
+        finally:
+            layers.painters = painters
 
 
-def full_draw(drawing):
-    """Matplotlib's own picture of the state that the drawing shows."""
-    moving = drawing._layers.moving
-    for artist in moving:
-        artist.set_animated(False)
-    with style.rc(drawing.preset):
-        drawing.figure.canvas.draw()
-    for artist in moving:
-        artist.set_animated(True)
-    drawing.figure.stale = False
-    return np.asarray(drawing.figure.canvas.buffer_rgba())[..., :3].astype(int)
+def off_from(picture, frame):
+    off = np.abs(frame[..., :3].astype(np.int16) - picture[..., :3]).max(axis=-1)
+    return {"off": off.max(), "share": (off > 2).mean()}
+
+
+@pytest.fixture(scope="module", params=ALL, ids=lambda kind: kind.__name__)
+def sweep(request):
+    swept = Sweep(request.param)
+    yield swept
+    swept.explorer.close()
 
 
 @each_view
@@ -71,74 +137,44 @@ def test_a_view_declares_what_it_is(kind):
         assert len(control.caption) <= 40
 
 
-@each_view
-def test_every_corner_draws_and_the_fast_frame_equals_a_full_draw(kind):
-    view = kind()
-    drawing = Drawing(view)
-    for values in corners(view):
-        fast, sentence = drawing.show(**values)
+def test_every_corner_draws_and_the_fast_frame_equals_a_full_draw(sweep):
+    for seen in sweep.corners:
+        sentence = seen["sentence"]
         assert 25 <= len(sentence) <= LONGEST_SENTENCE and "nan" not in sentence.lower().split(), sentence
-        assert len(png(fast)) <= 100_000, values  # bytes, at 100 dpi
-        fast = fast[..., :3].astype(int)
-        full = full_draw(drawing)
-        off = np.abs(fast - full).max(axis=-1)
-        assert off.max() <= 40, values
-        assert (off > 2).mean() <= 1e-4, values
+        assert len(seen["png"]) <= 100_000, seen["values"]  # bytes, at 100 dpi
+        assert seen.get("off", 0) <= 40 and seen.get("share", 0) <= 1e-4, seen["values"]
 
 
-@each_view
-def test_the_widget_reaches_every_corner_without_a_warning(kind):
-    view = kind()
-    explorer = view.explorer()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        twin = Drawing(view)
-        for values in corners(view):
-            set_controls(explorer, values)
-            assert explorer.image.value[:4] == b"\x89PNG"
-            assert explorer.sentence == twin.show(**explorer.values)[1]
-    explorer.close()
+def test_the_widget_reaches_every_corner_without_a_warning(sweep):
+    for seen in sweep.corners:
+        shown, frame = seen["shown"]
+        assert shown[:4] == b"\x89PNG" and shown == frame, seen["reached"]
+        said, twins = seen["said"]
+        assert said == twins, seen["reached"]
 
 
-@each_view
-def test_each_control_changes_the_picture_or_the_sentence(kind):
+def test_each_control_changes_the_picture_or_the_sentence(sweep):
     """In some state of the others: a slider that never changes anything is dead."""
-    view = kind()
-    live = Drawing(view).view
-    states = list(corners(view))
-    sentences = {tuple(state.values()): live.update(**state) for state in states}
-    for control in view.controls:
+    for control in sweep.view.controls:
         groups = {}
-        for state in states:
-            others = tuple(value for name, value in state.items() if name != control.name)
-            groups.setdefault(others, set()).add(sentences[tuple(state.values())])
+        for seen in sweep.corners:
+            others = tuple(value for name, value in seen["values"].items() if name != control.name)
+            groups.setdefault(others, set()).add(seen["sentence"])
         assert any(len(group) > 1 for group in groups.values()), f"{control.name} never changes the sentence"
 
 
-@each_view
-def test_a_still_figure_is_independent_of_the_live_one(kind):
-    view = kind()
-    explorer = view.explorer()
-    before = pixels_of(explorer)
-    first, second = view.figure(), view.figure()
+def test_a_still_figure_is_independent_of_the_live_one(sweep):
+    explorer = sweep.explorer
+    before = explorer.drawing.show(**explorer.values)[0].copy()
+    first, second = sweep.view.figure(), sweep.view.figure()
     assert first is not second and first.axes[0] is not second.axes[0]
     first.clear()
-    pixels, _ = explorer.drawing.show(**explorer.values)
-    assert np.array_equal(pixels, before)
-    explorer.close()
+    assert np.array_equal(explorer.drawing.show(**explorer.values)[0], before)
 
 
-@each_view
-def test_text_is_large_enough_for_the_back_row(kind):
-    figure = kind().figure()
-    import matplotlib.text
-
-    small = {
-        text.get_text()
-        for text in figure.findobj(matplotlib.text.Text)
-        if text.get_text().strip() and text.get_visible() and text.get_fontsize() < 12
-    }
-    assert not small
+def test_text_is_large_enough_for_the_back_row(sweep):
+    for seen in sweep.corners:
+        assert not seen.get("small"), seen["values"]
 
 
 def test_unknown_controls_and_values_out_of_range_are_named():
