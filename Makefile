@@ -10,7 +10,7 @@ ETC := $(VENV)/etc/jupyter
 PYTEST := $(BIN)/python -m pytest
 RUFF := $(BIN)/python -m ruff
 SLOW := browser bench* command experiments folders hostile_* lab_* live_drawing notebooks views*
-PAGES := tests/test_front_ends.py tests/test_site.py tests/test_slides.py tests/test_wheel.py
+PAGES := tests/test_front_ends.py tests/test_hostile_chapters.py tests/test_site.py tests/test_slides.py tests/test_wheel.py
 
 .PHONY: help install lab test check test-pages test-all format notebooks site slides student clean
 
@@ -68,7 +68,7 @@ check: $(VENV)/.installed-tests  ## check in under a minute: layout of the code,
 	$(PYTEST) -q -p no:python --nbval --nbval-current-env --nbval-cell-timeout 120 notebooks/01_what.ipynb
 	$(PYTEST) -q -n 2 --doctest-modules posviz tests $(PAGES:%=--ignore=%) $(SLOW:%='--ignore-glob=tests/test_%.py')
 
-test-pages: $(VENV)/.installed-tests  ## check handouts, slides, other front ends and the wheel with one chapter
+test-pages: $(VENV)/.installed-tests  ## check handouts, slides, other front ends, a reader's settings and the wheel with one chapter
 	$(PYTEST) $(PAGES)
 
 # A push would wait too long for every chapter, so this runs once a week.

@@ -12,6 +12,7 @@ import time
 import torch
 
 from posviz import rope_frequencies, rope_torch
+from posviz.lab.model import as_shipped
 from posviz.lab.progress import Progress
 from posviz.rope import rotate_pairs, rotation_table
 from posviz.views.rope import HEAD_DIM, HEADS, KEY_HEADS, LEAST, PASSES, RopeAtScale
@@ -21,6 +22,7 @@ CACHE = 2**27  # bytes: more than any cache of today
 END = 10**6  # the positions measured are the ones just before this
 
 
+@as_shipped
 def rope_at_scale(device=None):
     """Time three ways to write RoPE on this machine's GPU (or, small, on its CPU) and show them as a live picture.
 

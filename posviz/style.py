@@ -74,13 +74,13 @@ def marker(index):
 
 
 @contextmanager
-def rc(preset):
-    """The settings under which a picture is drawn; whatever the reader set for other figures stays as it was.
+def rc(preset=None):
+    """The settings of a preset, or of the one in force; whatever the reader set for other figures stays as it was.
 
     Every frame is drawn under them, so only what differs is set, and by `_set`: matplotlib keeps it stable for others,
     and unlike `rc_context` it does not check each value again, which takes longer than a frame.
     """
-    params, ours = matplotlib.rcParams, _settings(preset)
+    params, ours = matplotlib.rcParams, _settings(preset or _current["preset"])
     theirs = {key: params._get(key) for key, value in ours.items() if params._get(key) is not value}
     try:
         for key in theirs:

@@ -9,7 +9,7 @@ from pathlib import Path
 import safetensors.torch
 
 from posviz.lab import encodings
-from posviz.lab.model import on_cpu
+from posviz.lab.model import as_shipped
 from posviz.lab.results import CHECKPOINTS
 from posviz.lab.training import Recipe
 
@@ -49,7 +49,7 @@ def save(model, folder, command):
     write(path.with_suffix(".json"), (json.dumps(record, indent=1) + "\n").encode())
 
 
-@on_cpu
+@as_shipped
 def load(encoding, task="text", folder=None):
     """A trained model by the name of its encoding, on the CPU, ready for the measurements.
 

@@ -141,7 +141,9 @@ class RoPE(Encoding):
         return posviz.rope_frequencies(self.dim, self.base)
 
     def rotate(self, q, k):
-        positions = torch.arange(q.shape[-2])[None, None]  # all axes: there may be as many heads as tokens
+        positions = torch.arange(q.shape[-2], device=q.device)[
+            None, None
+        ]  # all axes: there may be as many heads as tokens
         frequencies = self.frequencies(q.shape[-2])
         return tuple(posviz.rope(x, positions, frequencies=frequencies) for x in (q, k))
 

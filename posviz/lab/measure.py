@@ -9,13 +9,13 @@ from torch.nn import functional
 from posviz._arguments import count
 from posviz.lab import data
 from posviz.lab.changes import changed
-from posviz.lab.model import on_cpu
+from posviz.lab.model import as_shipped
 from posviz.lab.progress import Progress
 
 BATCH = 4  # texts read at once: larger ones are no faster and take more memory
 
 
-@on_cpu
+@as_shipped
 def loss_by_context(model, lengths, change=None):
     """Loss on the same last 64 bytes of 32 texts, with more and more text before them.
 
@@ -33,7 +33,7 @@ def loss_by_context(model, lengths, change=None):
     return result
 
 
-@on_cpu
+@as_shipped
 def loss_by_position(model, length, change=None):
     """Loss at every position of 32 texts of `length` bytes: float64 of shape (32, length), nats a byte."""
     length = count(length, "length", least=data.TAIL)
@@ -45,7 +45,7 @@ def loss_by_position(model, length, change=None):
     return result
 
 
-@on_cpu
+@as_shipped
 def attention(model, text=None, change=None):
     """Attention weights of one text: float32 of shape (layers, heads, query, key); every row sums to 1.
 
@@ -71,7 +71,7 @@ def attention(model, text=None, change=None):
     return result
 
 
-@on_cpu
+@as_shipped
 def entropy_by_length(model, lengths, change=None, texts=8):
     """Entropy of the attention weights of the last 64 queries, in nats.
 
@@ -103,7 +103,7 @@ def _entropy(model, length, change, texts, step):
     return result
 
 
-@on_cpu
+@as_shipped
 def recall(model, distances, change=None, texts=24):
     """Share of tokens copied right when the only help is the same text `distance` tokens back.
 

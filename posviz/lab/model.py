@@ -23,15 +23,23 @@ from torch.nn import functional
 BLOCK = 128  # queries handled at once: keeps the scores of a long text in the processor's cache
 
 
-def on_cpu(function):
-    """Makes its new tensors on the CPU, where the models of the lab are, whatever torch.set_default_device says."""
+def as_shipped(function):
+    """Makes its new tensors on the CPU in float32, as those of the shipped models, whatever a reader has torch do.
+
+    It may take gradients, too, where they are turned off.
+    """
 
     @functools.wraps(function)
     def there(*arguments, **keywords):
-        if torch.get_default_device().type == "cpu":  # the context would cost a short text a millisecond
-            return function(*arguments, **keywords)
-        with torch.device("cpu"):
-            return function(*arguments, **keywords)
+        dtype = torch.get_default_dtype()
+        if (dtype, torch.get_default_device().type, torch.is_grad_enabled()) == (torch.float32, "cpu", True):
+            return function(*arguments, **keywords)  # the rest would cost a short text a millisecond
+        try:
+            torch.set_default_dtype(torch.float32)
+            with torch.device("cpu"), torch.inference_mode(False), torch.enable_grad():
+                return function(*arguments, **keywords)
+        finally:
+            torch.set_default_dtype(dtype)
 
     return there
 
@@ -141,7 +149,7 @@ class LanguageModel(nn.Module):
         watch(layer, first_query, weights): is shown the attention weights of every block of queries.
         """
         encoding = encoding or self.encoding
-        x = self.embedding(tokens)
+        x = self.embedding(tokens.to(self.embedding.weight.device))
         added = encoding.embed(tokens.shape[1])
         if added is not None:
             x = x + added

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from posviz._arguments import count
 from posviz.lab import data, encodings
-from posviz.lab.model import Adapter, LanguageModel, on_cpu
+from posviz.lab.model import Adapter, LanguageModel, as_shipped
 from posviz.lab.progress import Progress
 from posviz.lab.results import TRAINED
 
@@ -115,7 +115,7 @@ class Run:
         return _mean(self.losses[-50:])
 
 
-@on_cpu
+@as_shipped
 def train(encoding, steps=400, seed=1, task="text"):
     """Train a fresh model with this encoding: a name, or an object of your own with embed, rotate and bias as you need.
 

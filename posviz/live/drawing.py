@@ -35,6 +35,7 @@ class Drawing:
         with style.rc(self.preset):
             self.figure = Still(figsize=view.size, dpi=DPI * ratio, layout="constrained")
             FigureCanvasAgg(self.figure)
+            self.figure.preset = self.preset
             self.view.draw(self.figure)
             for axes in self.figure.axes:  # or the number of ticks would depend on the reader's own settings
                 axes.tick_params(labelsize=style.font_size())
@@ -86,11 +87,16 @@ class Drawing:
 
 
 class Still(Figure):
-    """A figure that a notebook shows as a picture even if pyplot was never used there."""
+    """A figure in its own style, which a notebook shows as a picture even if pyplot was never used there."""
+
+    def draw(self, renderer):
+        with style.rc(self.preset):
+            super().draw(renderer)
 
     def _repr_png_(self):
         file = io.BytesIO()
-        self.savefig(file, format="png")
+        with style.rc(self.preset):
+            self.savefig(file, format="png")
         return file.getvalue()
 
 

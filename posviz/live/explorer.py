@@ -40,6 +40,7 @@ class Explorer(ipywidgets.VBox):
     """
 
     _resting = None  # the timer that runs while the hand may go on
+    _sentence = ""
 
     def __init__(self, view, **start):
         self.view = view
@@ -77,8 +78,6 @@ class Explorer(ipywidgets.VBox):
         for name in self.values:
             if self.values[name] != moved[name]:
                 self.controls[name].value = self.values[name]
-        if self._pending:
-            return
         self._pending = True
         try:
             loop = asyncio.get_running_loop()
