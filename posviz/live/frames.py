@@ -49,13 +49,18 @@ class Layers:
 
     def _rebuild(self):
         canvas = self.figure.canvas
+        shown = [artist for artist in self.moving if artist.get_visible()]
         try:
+            for artist in shown:
+                artist.set_visible(False)  # before 3.11 matplotlib draws an image even if it is animated
             for artist in self.in_front:
                 artist.set_animated(True)  # leaves it out of the back ...
             canvas.draw()
         finally:  # also where the reader interrupts
             for artist in self.in_front:
                 artist.set_animated(False)  # ... but not out of what the figure hears about
+            for artist in shown:
+                artist.set_visible(True)
             self.figure.stale = True
         self.renderer = canvas.get_renderer()
         self.pixels = np.asarray(self.renderer.buffer_rgba())
