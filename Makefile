@@ -37,7 +37,7 @@ $(VENV)/.installed-tests: $(VENV)/.installed $(VENV)/.installed-tools tests/requ
 	@touch $@
 
 $(VENV)/.installed-tools: $(VENV)/.installed tools/requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r tools/requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -r tools/requirements.txt
 	@touch $@
 
 install: $(VENV)/.installed  ## create .venv with everything the course needs
@@ -68,7 +68,7 @@ check: $(VENV)/.installed-tests  ## check in under a minute: layout of the code,
 	$(PYTEST) -q -p no:python --nbval --nbval-current-env --nbval-cell-timeout 120 notebooks/01_what.ipynb
 	$(PYTEST) -q -n 2 --doctest-modules posviz tests $(PAGES:%=--ignore=%) $(SLOW:%='--ignore-glob=tests/test_%.py')
 
-test-pages: $(VENV)/.installed-tests  ## check handouts, slides, other front ends, a reader's settings and the wheel with one chapter
+test-pages: $(VENV)/.installed-tests  ## check site, slides, other front ends, a reader's settings and the wheel with one chapter
 	$(PYTEST) $(PAGES)
 
 # A push would wait too long for every chapter, so this runs once a week.
@@ -82,8 +82,8 @@ format: $(VENV)/.installed-tests  ## bring all Python files into ruff's layout, 
 notebooks: $(VENV)/.installed  ## run all chapters and store their outputs
 	@$(BIN)/python tools/notebooks.py
 
-site: $(VENV)/.installed-tools  ## write all chapters as static pages, pictures alive, into site/
-	$(BIN)/python tools/handouts.py
+site: $(VENV)/.installed-tools  ## write all chapters as a book of web pages, pictures alive, into site/
+	$(BIN)/python tools/book.py
 
 slides: $(VENV)/.installed-tools  ## write one reveal.js deck a chapter into slides/
 	$(BIN)/python tools/slides.py

@@ -64,14 +64,17 @@ class Visitor:
         return self.page
 
     def grave_problems(self):
-        """What axe-core finds in the open page and calls serious or critical."""
+        """What axe-core finds in the open page and calls serious or critical: (rule, some places)."""
+        return [found[1:] for found in self.problems() if found[0] in ("serious", "critical")]
+
+    def problems(self):
+        """All that axe-core finds in the open page: (how grave, rule, some places)."""
         axe = pages.shipped("axe_playwright_python", "axe.min.js").read_text(encoding="utf-8")
         self.page.evaluate(axe)
         found = self.page.evaluate("options => axe.run(options)", AXE)["violations"]
         return [
-            (problem["id"], [node["html"][:150] for node in problem["nodes"][:3]])
+            (problem["impact"], problem["id"], [node["html"][:150] for node in problem["nodes"][:3]])
             for problem in found
-            if problem["impact"] in ("serious", "critical")
         ]
 
 

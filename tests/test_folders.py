@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+import book
 import folders
-import handouts
 import pages
 import slides
 import student
 
 TOOLS = Path(student.__file__).parent
-every_tool = pytest.mark.parametrize("tool", [handouts, slides, student], ids=lambda tool: tool.__name__)
-of_chapters = pytest.mark.parametrize("tool", [handouts, slides], ids=lambda tool: tool.__name__)
+every_tool = pytest.mark.parametrize("tool", [book, slides, student], ids=lambda tool: tool.__name__)
+of_chapters = pytest.mark.parametrize("tool", [book, slides], ids=lambda tool: tool.__name__)
 
 
 def test_a_folder_is_emptied_only_by_the_tool_that_made_it(tmp_path):

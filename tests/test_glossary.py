@@ -1,4 +1,4 @@
-"""The README's glossary is honest: each term is defined in bold in its chapter, and no chapter uses it before that."""
+"""The glossary is honest: each term is defined in bold in its chapter, and no chapter uses it before that."""
 
 import json
 import re
@@ -11,8 +11,8 @@ ROW = re.compile(r"^\| (?P<term>[^|]+?) \| (?P<chinese>[^|]+?) \| (?P<meaning>[^
 
 
 def glossary():
-    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Glossary")[2].partition("\n## ")[0]
-    return [row.groupdict() for row in ROW.finditer(section)]
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    return [row.groupdict() for row in ROW.finditer(text)]
 
 
 def prose(chapter):

@@ -13,7 +13,9 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parent.parent
-NODE_24 = {"actions/checkout": 5, "actions/setup-python": 6}  # the first version of an action that runs on Node 24
+# The first version of an action that runs on Node 24.
+NODE_24 = {"actions/checkout": 5, "actions/setup-python": 6, "actions/cache": 5}
+NODE_24 |= {"actions/configure-pages": 6, "actions/upload-pages-artifact": 5, "actions/deploy-pages": 5}
 CONDA_NAMES = {"pytorch": "torch", "python-isal": "isal"}
 BROUGHT_ALONG = {"IPython"}  # by jupyterlab
 

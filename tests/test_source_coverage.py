@@ -1,4 +1,4 @@
-"""Every claim of the source document stands in the README's table and in a chapter cell that can fail."""
+"""Every claim of the source document stands in docs/claims.md and in a chapter cell that can fail."""
 
 import json
 import re
@@ -39,8 +39,8 @@ ROW = re.compile(
 
 
 def table():
-    """The rows of the README's coverage table."""
-    return [row.groupdict() for row in ROW.finditer((ROOT / "README.md").read_text(encoding="utf-8"))]
+    """The rows of the table of claims."""
+    return [row.groupdict() for row in ROW.finditer((ROOT / "docs" / "claims.md").read_text(encoding="utf-8"))]
 
 
 def tagged_cells():

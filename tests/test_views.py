@@ -135,6 +135,10 @@ def test_a_view_declares_what_it_is(kind):
     for control in view.controls:
         assert all(control.accepts(value) for value in control.corners())
         assert len(control.caption) <= 40
+    controls = {control.name: control for control in view.controls}
+    for name, asked in view.story.items():
+        assert all(controls[name].accepts(value) for value in asked)
+        assert controls[name].slides or not asked  # a choice keeps all its options anyway
 
 
 def test_every_corner_draws_and_the_fast_frame_equals_a_full_draw(sweep):

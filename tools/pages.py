@@ -1,4 +1,4 @@
-"""Chapters as HTML without a kernel and without any other host: what the handouts and the slides have in common.
+"""Chapters as HTML without a kernel and without any other host: what the site and the slides have in common.
 
 What surrounds a chapter stands in the templates of web/. Formulas become MathML when a page is built, so a page has no
 formula script; the one mathematical font comes from the package ziamath and is cut down to the signs in use. Headings
@@ -33,6 +33,21 @@ CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 TEMPLATES = Environment(
     loader=FileSystemLoader(WEB), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
+# A browser adds signs that stand in no text: the bar of a root, italic letters, the parts of tall brackets. So the font
+# keeps whole blocks: ASCII, Latin, Greek, dashes and primes, arrows, operators, floors and ceilings, angle brackets,
+# italic letters. The parts come along with their signs.
+SIGNS = [
+    (0x20, 0x7E),
+    (0xA0, 0xFF),
+    (0x370, 0x3FF),
+    (0x2010, 0x2037),
+    (0x210E, 0x210E),
+    (0x2190, 0x22FF),
+    (0x2308, 0x230B),
+    (0x27E8, 0x27E9),
+    (0x1D434, 0x1D467),
+    (0x1D6E2, 0x1D71B),
+]
 TEMPLATES.policies["json.dumps_kwargs"] = {"ensure_ascii": False}
 
 
@@ -156,11 +171,7 @@ def coloured(source):
 def _output(output):
     data = output.get("data", {})
     if "image/png" in data:
-        alt = output["metadata"].get("image/png", {}).get("alt")
-        if not alt:
-            raise ValueError("a picture without alternative text among the outputs")
-        image = _image("".join(data["image/png"]).replace("\n", ""), alt)
-        return Output(image, is_picture=True, picture=output["metadata"].get("posviz", {}))
+        return Output(picture(output), is_picture=True, picture=output["metadata"].get("posviz", {}))
     for kind, wrap in (("text/html", str), ("text/markdown", markdown), ("text/latex", _latex)):
         if kind in data:
             return Output(wrap("".join(data[kind])))
@@ -172,10 +183,13 @@ def _latex(text):
     return f'<div class="formula scrolls">{math(text.strip("$"), "block")}</div>'
 
 
-def _image(png, alt):
-    """A picture, PNG in base64, as an image of the page itself, in its own size."""
+def picture(output):
+    """A stored picture, PNG in base64, as an image of the page itself, in its own size."""
+    png = "".join(output["data"]["image/png"]).replace("\n", "")
+    alt = html.escape(output["metadata"].get("image/png", {}).get("alt", ""), quote=True)
+    if not alt:
+        raise ValueError("a picture without alternative text among the outputs")
     width, height = struct.unpack(">II", base64.b64decode(png[:64])[16:24])
-    alt = html.escape(alt, quote=True)
     return f'<img src="data:image/png;base64,{png}" width="{width}" height="{height}" alt="{alt}">'
 
 
@@ -184,17 +198,16 @@ def shipped(package, path):
     found = importlib.util.find_spec(package)
     file = found and Path(found.submodule_search_locations[0]) / path
     if not file or not file.exists():
-        raise FileNotFoundError(f"{package} with {path} is missing: pip install --no-deps -r tools/requirements.txt")
+        raise FileNotFoundError(f"{package} with {path} is missing: pip install -r tools/requirements.txt")
     return file
 
 
 def math_font(pages):
-    """The mathematical font STIX Two Math as WOFF, with the signs that the `pages` (HTML texts) use in formulas."""
-    signs = set("0123456789()[]{}|+−=·′")
+    """The mathematical font STIX Two Math as WOFF: SIGNS, and what else the `pages` (HTML texts) use in formulas."""
+    signs = {chr(code) for first, last in SIGNS for code in range(first, last + 1)}
     for page in pages:
         for formula in re.findall(r"<math.*?</math>", page, re.DOTALL):
             signs |= set(html.unescape(re.sub(r"<[^>]+>", "", formula)))
-    signs |= {italic for sign in signs if (italic := _italic(sign))}
     options = subset.Options()
     options.flavor = "woff"
     options.layout_features = []
@@ -207,11 +220,3 @@ def math_font(pages):
     content = io.BytesIO()
     font.save(content)
     return content.getvalue()
-
-
-def _italic(sign):
-    """The mathematical italic letter that a browser shows for a single letter of a formula."""
-    for first, last, base in (("a", "z", 0x1D44E), ("A", "Z", 0x1D434), ("α", "ω", 0x1D6FC), ("Α", "Ω", 0x1D6E2)):
-        if first <= sign <= last:
-            return "ℎ" if sign == "h" else chr(base + ord(sign) - ord(first))
-    return {"ϑ": "𝜗", "ϕ": "𝜙", "ϵ": "𝜖", "ϱ": "𝜚"}.get(sign)

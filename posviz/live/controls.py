@@ -37,7 +37,7 @@ class Control:
         return self.corners()
 
     def words(self, value):
-        """The value as a reader reads it."""
+        """The value as a reader reads it; the caption says the unit."""
         return str(value)
 
     def widget(self, value):
@@ -178,7 +178,7 @@ class Range(Control):
         return f".{len(f'{self.step:g}'.partition('.')[2])}f"
 
     def words(self, value):
-        return f"{value:{self.readout}} {self.unit}".strip()
+        return f"{value:{self.readout}}"
 
     def look(self):
         place = {"min": self.low, "max": self.high, "step": self.step}
@@ -196,7 +196,7 @@ class Steps(Range):
         return super().accepts(value) and value == int(value)
 
     def words(self, value):
-        return f"{value:,} {self.unit}".strip()
+        return f"{value:,}"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,9 @@ class View:
     title = ""
     size = (9, 4)
     controls = []
+    # What moves where there is no kernel, on the site and on slides, set in this order: {name of a control: the values
+    # that the text asks for, which a slider must not step over}. If nothing is named, it is the first slider.
+    story = {}
 
     def draw(self, figure):
         """Create the axes and artists once. Every artist that `update` changes becomes an attribute of the view."""

@@ -22,6 +22,7 @@ class TableThatLearns(View):
         Steps("step", 0, 100, step=5, default=100, label="training step"),
         Steps("trained", 4, ROWS, step=4, default=16, unit="tokens", label="trained length"),
     ]
+    story = {"step": (), "trained": ()}
 
     def draw(self, figure):
         left, right = figure.subplots(1, 2, width_ratios=[2, 3])
@@ -80,6 +81,7 @@ class AlikeRows(View):
     title = "Which rows of a position table are alike"
     size = (9, 4.2)
     controls = [Choice("table", TABLES), Steps("row", 0, 127, default=60, label="position of the row")]
+    story = {"table": (), "row": ()}
 
     def draw(self, figure):
         left, right = figure.subplots(1, 2, width_ratios=[2, 3])
@@ -128,6 +130,7 @@ class SinusoidalTable(View):
         PowersOfTen("base", 1, 6, default=4),
         Choice("layout", ["interleaved", "concatenated"]),
     ]
+    story = {"layout": (), "base": ()}
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -162,6 +165,7 @@ class OneComponent(View):
         PowersOfTen("base", 1, 6, default=4),
         Steps("length", 16, 64, step=16, default=64, unit="tokens", label="text length"),
     ]
+    story = {"component": (9, 34)}
 
     def coupled(self, moved, before, values):
         return {"component": min(values["component"], values["dim"] - 1)}
@@ -201,6 +205,7 @@ class BinaryClock(View):
     title = "Binary digits and sines"
     size = (9, 4.6)
     controls = [Steps("position", 0, 126, default=63, unit="tokens"), Choice("base", [128, 10_000])]
+    story = {"position": (64, 65), "base": ()}
 
     def draw(self, figure):
         above, below = figure.subplots(2, 1, sharex=True)
@@ -236,6 +241,7 @@ class DecayByDistance(View):
         Steps("dim", 32, 256, step=32, default=128, unit="features", label="width d"),
         PowersOfTen("base", 1, 6, default=4),
     ]
+    story = {"vectors": (), "draw": ()}
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -281,6 +287,7 @@ class ReadThePosition(View):
         Steps("dim", 16, 256, step=16, default=128, unit="features", label="width d"),
         PowersOfTen("penalty", -6, 1, default=-3, step=0.5, label="penalty on large weights"),
     ]
+    story = {"trained": (), "penalty": ()}
 
     def draw(self, figure):
         axes = figure.subplots()

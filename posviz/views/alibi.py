@@ -20,6 +20,7 @@ class BiasAndWeights(View):
         Choice("content", ["all keys fit equally", "random scores"]),
         Toggle("symmetric", label="keys on both sides (symmetric)"),
     ]
+    story = {"head": tuple(range(1, 9)), "length": (64,), "content": (), "symmetric": ()}
 
     SCORES = np.random.RandomState(7).normal(size=(64, 64))  # random ones, of (queries, keys)
 
@@ -71,6 +72,7 @@ class ReachAndSlope(View):
         Steps("heads", 1, 16, default=8, label="marked: the slopes of so many heads"),
         Choice("length", [128, 1024, 8192], default=1024, label="visible keys"),
     ]
+    story = {"exponent": (), "length": ()}
     SLOPES = 0.5 ** np.arange(0, 10.01, 0.25)
 
     def draw(self, figure):
@@ -111,6 +113,7 @@ class EveryMethod(View):
         Choice("length", LENGTHS[1:], default=1024, label="loss on texts of (bytes)"),
         Choice("distance", DISTANCES, default=128, label="copy from a distance of (tokens)"),
     ]
+    story = {"length": (), "distance": ()}
 
     def draw(self, figure):
         left, right = figure.subplots(1, 2, sharey=True)
@@ -151,6 +154,7 @@ class Workbench(View):
         Choice("beside", ENCODINGS, default="ALiBi", label="beside it"),
         Choice("loss", ["nats a byte", "relative to 128 bytes"], label="loss in"),
     ]
+    story = {"beside": (), "loss": ()}
 
     def __init__(self, name=None, losses=(), shares=()):
         """Your encoding: its name, its losses at LENGTHS (nats a byte), the shares it copied right from DISTANCES."""

@@ -26,6 +26,7 @@ class LossByLength(View):
     title = "Loss against length, measured"
     size = (9, 4.2)
     controls = [Choice("model", ENCODINGS, default="RoPE"), Choice("fix", FIXES, label="change at inference")]
+    story = {"model": (), "fix": ()}
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -59,6 +60,7 @@ class EntropyByLength(View):
     MODELS = {name: (encoding, None) for name, encoding in ENCODINGS.items() if encoding != "learned"}
     MODELS |= {name: METHODS[name] for name in ("RoPE + NTK-aware", "RoPE + YaRN")}
     controls = [Choice("model", MODELS, default="RoPE + NTK-aware"), Steps("seed", 1, 2)]
+    story = {"model": (), "seed": ()}
 
     def draw(self, figure):
         left, right = figure.subplots(1, 2)
@@ -102,6 +104,7 @@ class Spectrum(View):
         Steps("factor", 1, 16, default=4, label="factor s"),
         Steps("times", 1, 16, default=4, label="used length ÷ trained length"),
     ]
+    story = {"model": (), "scaling": (), "factor": (9,), "times": (2,)}
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -196,6 +199,7 @@ class BiasShapes(View):
         Range("r1", 0.1, 3.0, 0.1, default=1.0, label="r1 (KERPLE)"),
         Range("r2", 0.05, 2.0, 0.05, default=0.5, label="r2 (KERPLE)"),
     ]
+    story = {"head": (1, 8), "r1": (0.5, 3.0), "r2": (1.0,)}
 
     def draw(self, figure):
         left, right = figure.subplots(1, 2)
@@ -238,6 +242,7 @@ class XPosDecay(View):
         Steps("scale_base", 64, 2048, step=64, default=512, unit="tokens", label="scale base B"),
         Range("gamma", 0.1, 2.0, 0.1, default=0.4, label="γ"),
     ]
+    story = {"scale_base": (64,), "gamma": ()}
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -274,6 +279,7 @@ class Needle(View):
         Range("needle", 2.0, 12.0, 0.5, default=9.0, label="score of the key that fits"),
         Choice("trained", [128, 512, 2048], default=512, label="trained length L (tokens)"),
     ]
+    story = {"needle": (6.0,), "trained": ()}
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -320,6 +326,7 @@ class AttentionMicroscope(View):
         Steps("head", 1, 4),
         Toggle("shuffle", label="shuffle the letters"),
     ]
+    story = {"encoding": (), "layer": (2,), "head": (2,), "shuffle": ()}
 
     def draw(self, figure):
         axes = figure.subplots()

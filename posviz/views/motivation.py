@@ -29,6 +29,7 @@ class WhoBitWhom(View):
         Choice("order", ORDERS, default="man bites dog"),
         Toggle("numbered", label="number the words (add a position vector)"),
     ]
+    story = {"order": (), "numbered": ()}
 
     def draw(self, figure):
         self.rings, self.points = [], {}
@@ -67,6 +68,7 @@ class LossAlongText(View):
         Choice("beside", ENCODINGS, default="ALiBi", label="and beside it"),
         Steps("length", TRAINED, LONGEST, step=64, default=TRAINED, unit="bytes", label="length of the text"),
     ]
+    story = {"encoding": (), "length": ()}
 
     def draw(self, figure):
         axes = figure.subplots()

@@ -51,6 +51,7 @@ class ScoreTerms(View):
         Steps("terms", 1, 4, default=1, label="terms added"),
         Steps("first", 0, 100, default=0, unit="tokens", label="first word at"),
     ]
+    story = {"method": (), "terms": (), "first": ()}
     names = ("word × word", "word × position", "position × word", "position × position")
 
     def draw(self, figure):
@@ -100,6 +101,7 @@ class RelativeShift(View):
     title = "The relative shift, step by step"
     size = (7, 4.8)
     controls = [Steps("step", 0, 4), Steps("memory", 0, 3, unit="tokens", label="keys before the first query")]
+    story = {"step": (), "memory": ()}
     said = (
         "As computed: a row a query, a column a distance, {first} … 0. A number is 10 × query + distance.",
         "One column of zeros (marked 0) is put on the left: {rows} rows of {columns} numbers.",
@@ -142,6 +144,7 @@ class T5Buckets(View):
         Steps("buckets", 8, 64, step=4, default=32),
         Steps("longest", 40, 200, step=4, default=128, unit="tokens", label="max distance"),
     ]
+    story = {"bidirectional": (), "relative": (-100, -16, -15, -14, -9, -8, -7, -1, 7)}
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -185,6 +188,7 @@ class PositionPart(View):
         Choice("key", tuple(WORDS), default="dog", label="key word"),
         Steps("distance", -32, 32, default=5, unit="tokens", label="query − key"),
     ]
+    story = {"method": (), "key": (), "distance": ()}
 
     def draw(self, figure):
         axes = figure.subplots()

@@ -28,6 +28,7 @@ class TurningPair(View):
         Range("theta", 0.0, 1.0, 0.05, default=0.3, unit="radians a token", label="speed θ"),
         Toggle("together", label="move m and n together"),
     ]
+    story = {"together": (), "m": ()}
 
     def draw(self, figure):
         circle, by_distance = figure.subplots(1, 2, width_ratios=[2, 3])
@@ -83,6 +84,7 @@ class ClockWall(View):
         Steps("dim", 8, 128, step=8, default=128, unit="features", label="head dimension d"),
         PowersOfTen("base", 2, 7, default=4),
     ]
+    story = {"position": (1000, 2048), "base": (1e6,)}
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -122,6 +124,7 @@ class RotationMatrix(View):
         PowersOfTen("base", 2, 7, default=4),
         Choice("layout", ["interleaved", "half"]),
     ]
+    story = {"position": (6,), "dim": (32,), "layout": ()}
 
     def draw(self, figure):
         left, right = figure.subplots(1, 2)
@@ -159,6 +162,7 @@ class ScoreByDistance(View):
         Steps("dim", 16, 256, step=8, default=128, unit="features", label="head dimension d"),
         PowersOfTen("base", 2, 7, default=4),
     ]
+    story = {"vectors": (), "base": ()}
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -196,6 +200,7 @@ class AnglesSeen(View):
         Steps("used", 512, 32768, step=512, default=8192, unit="tokens", label="used length"),
         PowersOfTen("base", 3, 7, default=4),
     ]
+    story = {"used": (2048, 2560), "base": (1e6,)}
 
     def draw(self, figure):
         axes = figure.subplots()

@@ -21,6 +21,7 @@ class SlidingSentence(View):
         Steps("inserted", 0, 3, unit="tokens", label='"old" added before "man"'),
         Choice("query", WORDS, default="bit", label="distances from"),
     ]
+    story = {"start": (), "inserted": (), "query": ()}
 
     def draw(self, figure):
         grid = figure.add_gridspec(2, 2, height_ratios=[1, 3])
@@ -69,6 +70,7 @@ class MovedScores(View):
         Choice("method", ["learned table", "sinusoidal", "RoPE", "T5 bias", "ALiBi"]),
         Steps("start", 0, 120, default=40, unit="tokens", label="text before the eight tokens"),
     ]
+    story = {"method": (), "start": (0, 1)}
 
     def draw(self, figure):
         left, right = figure.subplots(1, 2)
@@ -142,6 +144,7 @@ class SortTheMethods(View):
         Choice("sees", SEES, label="the score sees"),
         Choice("kind", KIND, default="learned", label="its numbers are"),
     ]
+    story = {"method": (), "where": (), "sees": (), "kind": ()}
 
     def draw(self, figure):
         axes = figure.subplots()

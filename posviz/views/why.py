@@ -20,6 +20,7 @@ class ReorderedTokens(View):
         Toggle("positions", label="add positions"),
         Toggle("mask", label="causal mask"),
     ]
+    story = {"order": (), "positions": (), "mask": ()}
 
     def draw(self, figure):
         before, after, change = figure.subplots(1, 3)
@@ -78,6 +79,7 @@ class FirstTokenCounter(View):
         Steps("position", 0, 62, default=9, unit="tokens", label="position of the query"),
         Range("score", 0.0, 4.0, 0.5, label="score of the first token"),
     ]
+    story = {"position": (19, 50), "score": ()}
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -107,6 +109,7 @@ class SwappedTokens(View):
         Steps("swap", 0, 5, default=2, label="swap this token with the next"),
         Toggle("mask", default=True, label="causal mask"),
     ]
+    story = {"layers": (), "swap": (), "mask": ()}
 
     def draw(self, figure):
         axes = figure.subplots()
