@@ -9,7 +9,7 @@ endif
 ETC := $(VENV)/etc/jupyter
 PYTEST := $(BIN)/python -m pytest
 RUFF := $(BIN)/python -m ruff
-SLOW := browser bench* command experiments folders hostile_* lab_* live_drawing notebooks views*
+SLOW := browser bench* command experiments folders hostile_* lab_* live_drawing notebooks server storing views*
 PAGES := tests/test_front_ends.py tests/test_hostile_chapters.py tests/test_site.py tests/test_slides.py tests/test_wheel.py
 
 .PHONY: help install lab test check test-pages test-all format notebooks site slides student clean
