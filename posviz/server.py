@@ -10,7 +10,8 @@ answer a user; jupyter_server 2 does not call it.
 A save leaves the live widget of a picture of posviz out of the file and keeps the still one, which lies beside it in
 the same output: the widget lives as long as its kernel, and a file that names it reads "model not found" ever after.
 In a chapter of the course it also keeps `language_info` as it is stored, the name of the language alone: JupyterLab
-adds the version of this machine's Python, and a run that changed nothing would change the file.
+adds the version of this machine's Python, and a run that changed nothing would change the file. So would the empty
+frame that a progress bar leaves where the machine is slow: it is left out, too.
 
 A page that is loaded again gets the widgets back that a save from this server left out, as long as they live in the
 notebook's kernel.
@@ -68,11 +69,14 @@ class Contents:
     def leave_out(self, model, **place):
         """The hook before a save: no widget beside a still picture of posviz. A cell that was run is remembered."""
         notebook = model.get("content") if model["type"] == "notebook" else None
+        chapter = bool(notebook) and "posviz" in notebook["metadata"]
         for cell in cells_of(notebook):
+            if chapter:
+                cell["outputs"] = without_empty(cell["outputs"])
             widgets = [output["data"].pop(WIDGET, None) if is_picture(output) else None for output in cell["outputs"]]
             if any(widgets) and cell["metadata"].get("trusted"):
                 self._left_out.setdefault(shown_by(cell), []).append(widgets)
-        if notebook and "posviz" in notebook["metadata"]:
+        if chapter:
             notebook["metadata"]["language_info"] = {"name": "python"}
 
     async def get(self, path, content=True, type=None, **options):
@@ -107,6 +111,17 @@ class Contents:
 def cells_of(notebook):
     """The code cells of a notebook, or of none."""
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"] if notebook else []
+
+
+def without_empty(outputs):
+    """The outputs without the empty frames of a progress bar on a slow machine; texts that they parted are joined."""
+    kept = []
+    for output in outputs:
+        if output["output_type"] == "stream" and kept and kept[-1].get("name") == output["name"]:
+            kept[-1]["text"] += output["text"]
+        elif output.get("data") != {}:
+            kept.append(output)
+    return kept
 
 
 def shown_by(cell):

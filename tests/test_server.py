@@ -180,6 +180,19 @@ def test_a_save_keeps_what_a_chapter_says_about_its_language(contents):
     assert saved(contents, notebook).metadata == {"language_info": {"name": "python"}, "posviz": {"chapter": True}}
 
 
+def test_a_save_of_a_chapter_leaves_no_trace_of_a_progress_bar_that_a_slow_machine_showed(contents):
+    text, bar = {"output_type": "stream", "name": "stdout", "text": "one\n"}, ({}, {})
+    notebook = notebook_of(bar, LIVE)
+    notebook.cells[0].outputs = [nbformat.from_dict(text), *notebook.cells[0].outputs, nbformat.from_dict(text)]
+    notebook.cells[0].outputs.insert(1, nbformat.from_dict(text))
+    assert len(saved(contents, notebook).cells[0].outputs) == 5
+    notebook.metadata["posviz"] = {"chapter": True}
+    first, picture, last = saved(contents, notebook).cells[0].outputs
+    assert (first.text, picture.data, last.text) == ("one\none\n", OURS[0], "one\n")
+    (cell,) = asyncio.run(contents.get("a.ipynb"))["content"].cells
+    assert cell.outputs[1].data == LIVE[0]
+
+
 def test_a_page_that_is_loaded_again_gets_the_widgets_that_live(contents):
     notebook = notebook_of(LIVE, THEIRS)
     stored = saved(contents, notebook)

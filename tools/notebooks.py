@@ -23,6 +23,8 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+from posviz.server import without_empty
+
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -82,7 +84,7 @@ def stored(notebook):
         kept = {key: cell.metadata[key] for key in CELL_METADATA if key in cell.metadata}
         cell.metadata = nbformat.from_dict(kept)
         if cell.cell_type == "code":
-            cell.outputs = _without_empty(cell.outputs)
+            cell.outputs = without_empty(cell.outputs)
         for output in cell.get("outputs", []):
             if "data" in output:
                 if WIDGET in output.data and "image/png" not in output.data:
@@ -95,17 +97,6 @@ def stored(notebook):
                 output.metadata = nbformat.from_dict(kept)
     nbformat.validate(notebook)
     return (nbformat.writes(notebook) + "\n").encode("utf-8")
-
-
-def _without_empty(outputs):
-    """The outputs without the empty frames of a progress bar on a slow machine; texts that they parted are joined."""
-    kept = []
-    for output in outputs:
-        if output.output_type == "stream" and kept and kept[-1].get("name") == output.name:
-            kept[-1].text += output.text
-        elif output.get("data") != {}:
-            kept.append(output)
-    return kept
 
 
 def store(path, content):
