@@ -52,10 +52,11 @@ def server(tmp_path_factory):
     for name, first, pictures in [
         ("small", "from posviz import views", ["TurningPair", "ClockWall"]),
         ("other", "from posviz import views", ["RotationMatrix"]),
+        ("kept-lab", "from posviz import views", ["TurningPair", "SlidingSentence"]),
         ("projector", "from posviz import style, views; style.use('presenter')", ["TurningPair", "RotationMatrix"]),
     ]:
         nbformat.write(notebook_of(first, pictures), root / f"{name}.ipynb")
-    stored = notebooks.run(root / "small.ipynb")
+    stored = notebooks.run(root / "kept-lab.ipynb")
     for name in ("kept-lab", "kept-7"):
         (root / f"{name}.ipynb").write_bytes(stored)
     settings = home / "jupyter_config_dir" / "jupyter_server_config.json"
@@ -340,10 +341,11 @@ def load_again(page):
 
 def move_a_slider(page):
     """Move the first slider by a key; it must change its picture's sentence. Returns the new one."""
-    words = page.locator(SENTENCE).first
+    words, handle = page.locator(SENTENCE).first, page.locator(".noUi-handle").first
     before = words.text_content()
-    page.locator(".noUi-handle").first.focus()
-    page.keyboard.press("PageUp")
+    at, top = (float(handle.get_attribute(f"aria-value{end}")) for end in ("now", "max"))
+    handle.focus()
+    page.keyboard.press("PageDown" if at == top else "PageUp")
     wait_until(lambda: words.text_content() != before, "the slider moves nothing")
     return words.text_content()
 
@@ -384,6 +386,7 @@ def test_in_jupyterlab_a_notebook_that_was_run_and_saved_keeps_its_pictures(serv
     move_a_slider(page)
     page.set_viewport_size({"width": 320, "height": 700})
     page.evaluate("() => jupyterapp.shell.collapseLeft()")
+    wait_until(lambda: page.locator(LIVE).last.bounding_box()["width"] < 300, "the picture does not become narrow")
     assert page.locator(LIVE).evaluate_all(TOO_WIDE) == []
 
     words = page.get_by_text("Not connected: the kernel was started again.").first

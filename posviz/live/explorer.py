@@ -56,7 +56,7 @@ class Explorer(ipywidgets.VBox):
         self._palette = Palette()
         self._pending = True
         self._show()
-        layout = {"flex_flow": "row wrap", "max_width": f"{width}px", "overflow": "auto"}  # it scrolls where it must
+        layout = {"flex_flow": "row wrap", "max_width": f"{width}px"}
         controls = ipywidgets.Box(list(self.controls.values()), layout=layout)
         gone = ipywidgets.HTML(DISCONNECTED).add_class("posviz-gone")
         super().__init__([controls, self.image, self._text, gone])
