@@ -1,6 +1,9 @@
 """One stem a chapter: its notebook, its pictures, its exercises and the tests of its pictures are named alike."""
 
+import json
 from pathlib import Path
+
+import pytest
 
 from posviz.chapters import STEMS
 
@@ -33,3 +36,13 @@ def test_the_stems_stand_in_one_place():
         if all(f'"{stem}"' in path.read_text(encoding="utf-8") for stem in listed) and path.name != "chapters.py"
     ]
     assert lists == []
+
+
+@pytest.mark.parametrize("name", ["03_absolute", "04_relative"])
+def test_a_cell_run_again_after_the_whole_chapter_finds_what_it_needs(name):
+    """A name that a later cell takes for something else must not be one that an earlier cell still reads."""
+    cells = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    names = {}
+    for source in [*code, *code]:
+        exec(source, names)

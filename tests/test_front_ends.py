@@ -144,7 +144,7 @@ def test_the_dark_theme_keeps_words_readable_and_pictures_on_paper(opened):
     wait_until(lambda: chapter.page.evaluate("() => document.body.dataset.jpThemeLight === 'false'"), "no dark theme")
     for explorer in chapter.explorers:
         explorer.settled()
-        words = explorer.element.locator("[aria-live], .widget-label, .widget-readout, .widget-label-basic").all()
+        words = explorer.element.locator("[aria-live], .widget-label, .widget-text input, .widget-label-basic").all()
         assert len(words) >= 1 + len(explorer.controls)
         for word in words:
             assert word.evaluate(CONTRAST) >= 4.5, word.inner_text()
@@ -177,7 +177,7 @@ def test_on_a_small_screen_nothing_is_cut_and_type_stays_readable(settings, lab,
         outside = explorer.element.evaluate("""explorer => {
             const room = explorer.closest(".jp-OutputArea-output").getBoundingClientRect();
             const cut = part => part.scrollWidth > part.clientWidth + 1 && !part.matches(".noUi-base");   // handle
-            return [...explorer.querySelectorAll("img, [aria-live], .widget-label, .widget-readout, .noUi-base")]
+            return [...explorer.querySelectorAll("img, [aria-live], .widget-label, .widget-text input, .noUi-base")]
                 .filter(part => part.getBoundingClientRect().right > room.right + 1 || cut(part))
                 .map(part => part.className);
         }""")

@@ -8,6 +8,8 @@ import signal
 import numpy as np
 import pytest
 import torch
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 
 import posviz
 from posviz import lab
@@ -280,6 +282,51 @@ class Future:
 def test_an_encoding_that_does_not_fit_gets_one_clear_message(encoding, error, message):
     with pytest.raises(error, match=message):
         lab.train(encoding, steps=1)
+
+
+class Table(lab.Encoding):
+    """A reader's table of 128 rows, as a class derived from lab.Encoding."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Parameter(torch.zeros(128, 64))
+
+    def embed(self, length):
+        return self.table[:length]
+
+
+@pytest.fixture
+def shell():
+    """IPython, as a notebook cell runs in it."""
+    settings = Config()
+    settings.HistoryManager.enabled = False
+    made = InteractiveShell(config=settings)
+    made.user_ns |= {"lab": lab, "WrongBias": WrongBias, "Table": Table, "Interrupts": Interrupts}
+    return made
+
+
+@pytest.mark.parametrize(
+    "cell, message",
+    [
+        ("lab.train(WrongBias(), steps=1)", "bias must return numbers of shape"),
+        ("lab.loss_by_context(lab.train(Table(), steps=1), [256])", "= (256, width); got shape (128, 64)"),
+        ("lab.recall(lab.train(Table(), steps=1, task='copy'), [256])", "; got shape (128, 64)"),
+    ],
+)
+def test_in_a_notebook_the_message_stands_alone(shell, cell, message, capsys):
+    result = shell.run_cell(cell)
+    assert isinstance(result.error_in_exec, ValueError)
+    (said,) = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert said.startswith("ValueError: ") and message in said
+
+
+def test_a_stop_ends_the_cell_and_no_second_training_begins(shell, capsys):
+    result = shell.run_cell(
+        "one, two = Interrupts(), Interrupts()\nfirst = lab.train(one, steps=15)\nsecond = lab.train(two, steps=15)"
+    )
+    assert isinstance(result.error_in_exec, KeyboardInterrupt)
+    assert shell.user_ns["one"].calls == 60 and shell.user_ns["two"].calls == 0
+    assert "first" not in shell.user_ns and "second" not in shell.user_ns
 
 
 class Explodes(lab.Encoding):

@@ -29,7 +29,7 @@ class Parabola(View):
         Choice("side", ["left", "right"]),
         PowersOfTen("scale", 0, 3, default=1),
         Toggle("mirror"),
-        Text("name", "y", longest=5),
+        Text("name", "y"),
     ]
 
     def draw(self, figure):
@@ -150,6 +150,63 @@ def test_each_control_is_read_and_checked_once_a_move(explorer, monkeypatch):
         )
     explorer.controls["side"].value = "right"
     assert checked == ["side", "height"] or checked == ["side", "height", "height"]
+
+
+@pytest.mark.parametrize(
+    "typed, value, shown",
+    [
+        ("20000", 20_000, "20,000"),
+        ("20,000", 20_000, "20,000"),
+        (" 20 000 ", 20_000, "20,000"),
+        ("20\u202f000", 20_000, "20,000"),
+        ("20'000", 20_000, "20,000"),
+        ("2e4", 20_000, "20,000"),
+        ("500000", 500_000, "500,000"),
+        ("10,000", 10_000, "10,000"),
+        ("20,00", 20, "20"),
+        ("100 tok", 100, "100"),
+        ("", None, "1,000"),
+        ("many", None, "1,000"),
+        ("0,5", None, "1,000"),
+        ("30000", None, "1,000"),
+        ("100 rad", None, "1,000"),
+        ("nan", None, "1,000"),
+        ("1e999", None, "1,000"),
+        ("10,00,00", None, "1,000"),
+    ],
+)
+def test_a_typed_number_moves_the_slider_or_is_refused_in_words(typed, value, shown):
+    class Base(View):
+        title, size, controls = "A base", (4, 3), [PowersOfTen("base", 1, 6, default=3, unit="tokens")]
+
+        def draw(self, figure):
+            self.text = figure.text(0, 0, "")
+
+        def update(self, base):
+            self.text.set_text(f"{base:g}")
+            return f"The base is {base:g}."
+
+    explorer = Base().explorer()
+    explorer.fields["base"].value = typed
+    assert explorer.fields["base"].value == shown
+    assert explorer.controls["base"].value == explorer.values["base"] == (value or 1000)
+    refused = f"base (tokens): “{typed}” is not 1, 2 or 5 times a power of ten, from 10 to 1,000,000."
+    assert (refused if value is None else f"The base is {value:g}.") in explorer._text.value
+    explorer.fields["base"].value = "1000"
+    assert "The base is 1000." in explorer._text.value
+    explorer.close()
+
+
+def test_numbers_follow_the_sliders_and_are_whole_or_not(explorer):
+    explorer.controls["power"].value = 4
+    explorer.fields["height"].value = "0,25 m"
+    assert explorer.values["power"] == 4 and explorer.values["height"] == 0.25
+    assert [explorer.fields[name].value for name in ("power", "height", "scale")] == ["4", "0.25", "10"]
+    explorer.controls["side"].value = "right"  # takes the height along
+    assert explorer.fields["height"].value == "2.00"
+    explorer.fields["height"].value = "0.3"
+    assert "height (m): “0.3” is not a number from 0 to 2 in steps of 0.25." in explorer._text.value
+    assert explorer.fields["power"].tooltip == "power: a whole number from 1 to 5"
 
 
 def test_an_error_is_shown_in_words_and_raised(explorer):

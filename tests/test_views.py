@@ -167,6 +167,15 @@ def test_each_control_changes_the_picture_or_the_sentence(sweep):
         assert any(len(group) > 1 for group in groups.values()), f"{control.name} never changes the sentence"
 
 
+@each_view
+def test_every_number_that_a_slider_can_show_is_read_back_to_itself(kind):
+    for control in kind.controls:
+        if control.slides:
+            for value in control.stops(most=100_000):
+                for shown in (control.words(value), f"{control.words(value)} {control.unit}", f"{value:.12g}"):
+                    assert control.typed(shown, control.default) == value, shown
+
+
 def test_a_still_figure_is_independent_of_the_live_one(sweep):
     explorer = sweep.explorer
     before = explorer.drawing.show(**explorer.values)[0].copy()

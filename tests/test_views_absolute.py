@@ -145,12 +145,15 @@ def test_one_component_and_its_partner(component, dim, base, length):
     assert ("cosine" if component % 2 else "sine") in sentence.split(" of pair")[0].split()
 
 
-def test_a_component_beyond_the_width_moves_down_with_it():
+def test_a_component_never_lies_beyond_the_width():
     explorer = absolute.OneComponent().explorer(component=100)
     explorer.controls["dim"].value = 40
-    assert explorer.values["component"] == 39 and explorer.sentence.startswith("Component 39 of 40")
+    assert explorer.sentence.startswith("Component 39 of 40")
+    explorer.controls["dim"].value = 128
+    assert explorer.sentence.startswith("Component 100 of 128")  # as it was
+    explorer.controls["dim"].value = 40
     explorer.controls["component"].value = 90
-    assert explorer.values["component"] == 39
+    assert explorer.values["dim"] == 96 and explorer.sentence.startswith("Component 90 of 96")
     explorer.close()
 
 

@@ -65,9 +65,11 @@ def test_random_scores_are_added_to_the_bias_and_every_row_adds_up_to_one():
 def test_a_head_never_lies_beyond_the_last_one():
     explorer = views.BiasAndWeights().explorer(heads=8, head=8)
     explorer.controls["heads"].value = 3
-    assert explorer.controls["head"].value == 3 and "Head 3 of 3, slope 0.25. Of 12 tokens" in explorer.sentence
+    assert "Head 3 of 3, slope 0.25. Of 12 tokens" in explorer.sentence
+    explorer.controls["heads"].value = 8
+    assert "Head 8 of 8" in explorer.sentence  # as it was
     explorer.controls["head"].value = 16
-    assert explorer.controls["head"].value == 3
+    assert explorer.controls["heads"].value == 16 and "Head 16 of 16" in explorer.sentence
     explorer.close()
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from posviz import lab
-from posviz.views import extrapolation
 from posviz.views.extrapolation import (
     AttentionMicroscope,
     BiasShapes,
@@ -23,7 +22,6 @@ from posviz.views.extrapolation import (
     Spectrum,
     XPosDecay,
 )
-from posviz.views.parts import ENCODINGS
 
 TABLE = Path(lab.__file__).parent / "results.json"
 
@@ -47,16 +45,16 @@ def softmax(scores):
 
 
 @pytest.mark.parametrize(
-    "model, encoding, fix, change",
+    "model, encoding, change",
     [
-        ("RoPE", "rope", "YaRN + log-n", "yarn+log_n"),
-        ("RoPE", "rope", "NTK-aware, s = 8 always", "ntk × 8"),
-        ("learned table", "learned", "all rows: stretched", "interpolate"),
-        ("ALiBi", "alibi", "log-n", "log_n"),
+        ("RoPE + YaRN + log-n", "rope", "yarn+log_n"),
+        ("RoPE + NTK-aware, s = 8 always", "rope", "ntk × 8"),
+        ("learned table + all rows: stretched", "learned", "interpolate"),
+        ("ALiBi + log-n", "alibi", "log_n"),
     ],
 )
-def test_losses_are_the_recorded_ones_of_both_seeds(model, encoding, fix, change):
-    view, _, sentence = LossByLength().drawn(model=model, fix=fix)
+def test_losses_are_the_recorded_ones_of_both_seeds(model, encoding, change):
+    view, _, sentence = LossByLength().drawn(model=model)
     for seed, line in enumerate(view.lines["with the change"], 1):
         assert list(line.get_xdata()) == [128, 256, 512, 1024]
         assert list(line.get_ydata()) == record(encoding, change, seed)["loss"]
@@ -66,12 +64,11 @@ def test_losses_are_the_recorded_ones_of_both_seeds(model, encoding, fix, change
     assert " and ".join(f"{loss[3] / loss[0]:.2f}" for loss in ends) + " times" in sentence
 
 
-def test_every_recorded_measurement_can_be_chosen():
-    chosen = {
-        (ENCODINGS[model], extrapolation.FIXES[fix])
-        for model, fix in itertools.product(*(control.options for control in LossByLength.controls))
-    }
-    assert {(row["encoding"], row["change"]) for row in json.loads(TABLE.read_text())["rows"]} <= chosen
+def test_every_recorded_measurement_can_be_chosen_and_nothing_else():
+    recorded = {(row["encoding"], row["change"]) for row in json.loads(TABLE.read_text())["rows"]}
+    offered = LossByLength.MODELS.values()
+    assert set(offered) == recorded | {("learned", None)} and len(offered) == len(set(offered))
+    assert LossByLength.controls[0].options == tuple(LossByLength.MODELS)
 
 
 def test_all_other_models_stand_in_grey_behind():
@@ -83,9 +80,8 @@ def test_all_other_models_stand_in_grey_behind():
     assert all(low < loss < high for row in json.loads(TABLE.read_text())["rows"] for loss in row["loss"])
 
 
-def test_a_change_that_does_not_apply_is_named_and_draws_nothing():
-    view, _, sentence = LossByLength().drawn(model="ALiBi", fix="PI")
-    assert sentence.startswith("PI: this does not apply to ALiBi.")
+def test_a_model_as_it_is_draws_no_change():
+    view, _, sentence = LossByLength().drawn(model="ALiBi")
     assert all(len(line.get_xdata()) == 0 for line in view.lines["with the change"])
     assert all(len(line.get_xdata()) == 4 for line in view.lines["as trained"])
 
@@ -294,20 +290,20 @@ def test_the_microscope_shows_the_weights_of_the_shipped_model(encoding, name, l
     weights = lab.attention(lab.load(name), text)[layer - 1, head - 1]
     assert shown(view) == pytest.approx(weights, abs=1e-6)
     assert shown(view).sum(axis=1) == pytest.approx(np.ones(len(text)), abs=1e-4)
-    assert view.letters == list(text.replace(" ", "␣"))
+    assert view.words == list(text.replace(" ", "␣"))
     near = distance = 0.0
     for i in range(1, len(text)):
         near += weights[i, i] + weights[i, i - 1]
         distance += sum((i - j) * weights[i, j] for j in range(i + 1))
     near, distance = near / (len(text) - 1), distance / (len(text) - 1)
-    assert f"{100 * near:.0f} % of the weight goes to the letter itself" in sentence
+    assert f"{100 * near:.0f} % of the weight goes to the byte itself" in sentence
     assert f"mean distance is {distance:.1f}" in sentence
 
 
-def test_shuffling_moves_the_letters_and_keeps_each_of_them():
+def test_shuffling_moves_the_bytes_and_keeps_each_of_them():
     text = "one two three"
     view, _, sentence = AttentionMicroscope().drawn(text=text, shuffle=True)
-    labels = view.letters
+    labels = view.words
     assert sorted(labels) == sorted(text.replace(" ", "␣")) and "".join(labels) != text.replace(" ", "␣")
     assert "in another order" in sentence
     other = lab.attention(lab.load("rope"), "".join(labels).replace("␣", " "))[0, 0]
@@ -326,7 +322,7 @@ def test_without_an_encoding_layer_1_compares_two_letters_alike_in_any_order():
 def test_the_answers_in_the_chapter_are_what_the_microscope_shows(shuffle):
     """A head that goes by place: whatever the letters, it looks at the letter itself and the one before."""
     sentence = AttentionMicroscope().drawn(encoding="RoPE", head=2, shuffle=shuffle)[2]
-    assert int(re.search(r"(\d+) % of the weight goes to the letter itself", sentence)[1]) >= 90
+    assert int(re.search(r"(\d+) % of the weight goes to the byte itself", sentence)[1]) >= 90
 
 
 @pytest.mark.parametrize("text", ["", "a"])
@@ -345,10 +341,25 @@ def test_each_letter_stands_before_the_middle_of_its_row_and_its_column():
         assert along == pytest.approx([0.1, 0.3, 0.5, 0.7, 0.9]) and places[:, 1 - axis] == pytest.approx(np.zeros(5))
 
 
-def test_any_letter_is_read_as_its_bytes():
-    view, _, sentence = AttentionMicroscope().drawn(text="é语\tx" + "语" * 40)
-    assert view.letters[:7] == ["·"] * 6 + ["x"]
-    assert "48 letters" in sentence
+def test_any_character_is_read_as_its_bytes_and_shown_over_them():
+    view, _, sentence = AttentionMicroscope().drawn(text="é语\tx α" + "语" * 40)
+    assert view.words[:8] == ["é", "e8", "af", "ad", "09", "x", "␣", "α"]
+    assert view.across.get_offsets()[:8, 0] * 48 == pytest.approx([1, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 9])
+    assert len(view.words) == 48 - 2 and "the first 48 of 130 bytes" in sentence
+    view, _, sentence = AttentionMicroscope().drawn(text="狗咬人 dog")
+    assert "head 1, 13 bytes:" in sentence and view.words[-4:] == ["␣", "d", "o", "g"]
+    assert view.words[:9] == [f"{byte:02x}" for byte in "狗咬人".encode()]
+    shuffled = AttentionMicroscope().drawn(text="é é", shuffle=True)[0]
+    assert sum(1 if len(word) < 3 and word != "é" else 2 for word in shuffled.words) == 5
+
+
+def test_half_a_character_is_no_obstacle():
+    view, _, sentence = AttentionMicroscope().drawn(text="dog \ud83d cat")  # half of a pair of UTF-16
+    assert "?" in view.words and "9 bytes" in sentence
+
+
+def test_the_microscope_fits_a_laptop_screen():
+    assert AttentionMicroscope.size[1] <= 5.5  # with two rows of controls and the sentence: 730 pixels
 
 
 def test_the_pictures_need_no_torch_until_a_model_is_looked_into():

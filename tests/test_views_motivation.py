@@ -40,11 +40,12 @@ def test_the_points_are_the_words_before_and_after_attention(order, numbered):
     live, _, sentence = views.WhoBitWhom().drawn(order=order, numbered=numbered)
     same = 0
     sides = mixes(order, numbered), mixes("dog bites man", numbered)
-    for points, ring, now, first in zip(live.points.values(), live.rings, *sides):
-        for point, word in zip(points, VECTORS):
+    for points, rings, now, first in zip(live.points.values(), live.rings.values(), *sides):
+        for point, ring, word in zip(points, rings, VECTORS):
             assert np.ravel(point.get_data()) == pytest.approx(now[word])
             assert point.get_label() == word
-        assert np.array(ring.get_data()).T == pytest.approx(np.array(list(first.values())))
+            assert np.ravel(ring.get_data()) == pytest.approx(first[word])
+            assert ring.get_color() == point.get_color()
         same = sum(now[word] == pytest.approx(first[word]) for word in VECTORS)
     told = {word: (float(x), float(y)) for word, x, y in re.findall(r"(\w+) \((-?[\d.]+), (-?[\d.]+)\)", sentence)}
     assert list(told) == order.split()

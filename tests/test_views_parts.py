@@ -71,3 +71,16 @@ def test_words_and_numbers():
     assert parts.sentence_case("RoPE + PI") == "RoPE + PI"
     assert [parts.counted(n, "token") for n in (0, 1, 2, 1024)] == ["0 tokens", "1 token", "2 tokens", "1,024 tokens"]
     assert parts.thousands([0.0001, 0.5, 1, 16_384, 131_072]) == ["0.0001", "0.5", "1", "16,384", "131,072"]
+
+
+def test_numbers_stand_in_their_cells_and_hidden_ones_do_not(axes):
+    image, numbers = parts.heat_map(axes, (2, 2), 0, 1), parts.Letters(axes)
+    numbers.number_cells(image, np.ma.array([[0.0, 0.994], [-0.001, 0.5]], mask=[[0, 0], [0, 1]]))
+    assert numbers.get_offsets().tolist() == [[0, 0], [1, 0], [0, 1]] and len(numbers.get_paths()) == 3
+    same = numbers.get_paths()[0].vertices.tolist() == numbers.get_paths()[2].vertices.tolist()  # no "-0.00"
+    assert same and numbers.get_facecolors()[:, :3].tolist() == [[1, 1, 1], [0, 0, 0], [1, 1, 1]]
+
+
+@pytest.mark.parametrize("number, words", [(0.0, "0"), (2.81e-05, "0.0000281"), (0.005, "0.005"), (12.34, "12.3")])
+def test_a_number_without_powers_of_ten(number, words):
+    assert parts.decimal(number) == words

@@ -342,3 +342,22 @@ def test_the_models_are_those_of_the_published_configurations(name, config):
     head = getattr(published, "head_dim", None) or published.hidden_size // published.num_attention_heads
     turned = getattr(published, "rotary_dim", None) or round(head * rope.get("partial_rotary_factor", 1))
     assert models_of_the_chapter()[name] == (turned, rope.get("rope_theta", 10_000), published.max_position_embeddings)
+
+
+def test_angles_are_written_without_powers_of_ten():
+    assert "by 1,000 rad; the slowest pair by 0.00562 rad" in RotationMatrix().drawn(position=1000, base=1e7)[2]
+    assert "e-" not in RotationMatrix().drawn(position=1, base=1e7, dim=32)[2]
+    assert "saw up to 0.000263 rad and now reaches 0.00105 rad" in AnglesSeen().drawn(base=1e7)[2]
+
+
+def test_a_small_text_holds_as_many_bytes_as_it_moves():
+    sentence = RopeAtScale(exponents=range(7, 12)).drawn(exponent=7)[2]
+    assert "hold 2.5 MiB. Fused, 5 MiB" in sentence
+    assert "hold 2,560 MiB. Fused, 5,120 MiB" in RopeAtScale().drawn(exponent=17)[2]
+
+
+def test_no_curve_leaves_the_axes_of_rope_at_scale():
+    times = {"measured, forward": {"fused": {1024: (1.0, 1.3)}, "textbook formula": {1024: (5.0, 0.2)}}}
+    times |= {"measured, with backward": times["measured, forward"]}
+    view = RopeAtScale(times=times).drawn(show="measured, forward")[0]
+    assert view.axes[1].get_ylim()[1] > 1.3

@@ -93,10 +93,23 @@ def test_exactly_one_box_is_right_for_each_method(method):
                 assert live.box.get_xy() == (2 * half + side, row)
                 assert live.name.get_position() == (2 * half + side + 0.5, row + 0.35)
                 assert live.name.get_text() == method
-                assert live.right.get_visible() == (matches == 3) != live.wrong.get_visible()
-                assert ("All three are right" if matches == 3 else f"{matches} of 3 right") in sentence
-                assert ("where it enters" in sentence) == (where != METHODS[method][0])
-                assert ("what the score sees" in sentence) == (sees != METHODS[method][1])
-                assert ("fixed or learned" in sentence) == (kind != METHODS[method][2])
+                assert live.here.get_text() == ("here" if matches == 3 else "not here") and live.here.get_visible()
+                assert ("All three are right" if matches == 3 else f"right answers {matches} of 3") in sentence
+                assert "enters" not in sentence  # which one is wrong would give a choice of two away
                 right += [(where, sees, kind)] * (matches == 3)
     assert len(right) == 1
+
+
+def test_nothing_is_judged_before_it_is_answered():
+    explorer = views.SortTheMethods().explorer()
+    live = explorer.drawing.view
+    assert "answered 0 of 3 (" in explorer.sentence and not live.box.get_visible()
+    for name, value in zip(("where", "sees", "kind"), METHODS["learned table"]):
+        assert not live.here.get_visible() and "right" not in explorer.sentence
+        explorer.controls[name].value = value
+    assert "All three are right" in explorer.sentence and live.box.get_visible()
+    explorer.controls["method"].value = "RoPE"  # the answers to the method before are no answers to this one
+    assert [explorer.controls[name].value for name in ("where", "sees", "kind")] == ["?"] * 3
+    assert "answered 0 of 3 (" in explorer.sentence and not live.here.get_visible()
+    assert live.name.get_text() == "RoPE?" and live.name.get_position()[1] < 0  # waits above the boxes
+    explorer.close()

@@ -139,7 +139,7 @@ class LanguageModel(nn.Module):
                     if name.endswith(("out.weight", "down.weight")):  # what is added back starts small
                         spread /= 2
                     weight.copy_(torch.randn(weight.shape, generator=draw) * spread)
-        self.encoding = encoding if isinstance(encoding, Encoding) else Adapter(encoding)
+        self.encoding = encoding if _is_ours(encoding) else Adapter(encoding)
 
     def forward(self, tokens, *, encoding=None, last=None, watch=None):
         """Logits (batch, n, vocabulary) of the token after each of `tokens` (batch, n).
@@ -156,6 +156,18 @@ class LanguageModel(nn.Module):
         for index, layer in enumerate(self.layers):
             x = layer(x, encoding, index, last if index == len(self.layers) - 1 else None, watch)
         return functional.linear(self.norm(x), self.embedding.weight)
+
+
+class DoesNotFit(ValueError):
+    """A reader's encoding that returns what no model can use; a notebook shows the sentence and no traceback."""
+
+    def _render_traceback_(self):
+        return [f"ValueError: {self}"]
+
+
+def _is_ours(encoding):
+    """Is it one of the lab's encodings, which need no check, and not one derived from lab.Encoding by a reader?"""
+    return isinstance(encoding, Encoding) and type(encoding).__module__.startswith("posviz.lab.")
 
 
 class Adapter(Encoding):
@@ -181,10 +193,10 @@ class Adapter(Encoding):
             return q, k
         pair = self.given.rotate(q, k)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise ValueError("rotate(q, k) must return the pair q, k")
+            raise DoesNotFit("rotate(q, k) must return the pair q, k")
         for name, new, old in zip("qk", pair, (q, k)):
             if not isinstance(new, torch.Tensor) or new.shape != old.shape:
-                raise ValueError(f"rotate must return {name} as a tensor of shape {tuple(old.shape)}; got {_what(new)}")
+                raise DoesNotFit(f"rotate must return {name} as a tensor of shape {tuple(old.shape)}; got {_what(new)}")
         return tuple(pair)
 
     def bias(self, q, k, layer):
@@ -203,10 +215,10 @@ def _tensor(value, method, wanted, *shape):
     try:
         tensor = torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError):
-        raise ValueError(f"{method} must return numbers of shape {wanted}; got {_what(value)}") from None
+        raise DoesNotFit(f"{method} must return numbers of shape {wanted}; got {_what(value)}") from None
     found = tuple(tensor.shape)
     if len(found) < 2 or any(want not in (None, size) for want, size in zip(shape, found[-2:])):
-        raise ValueError(f"{method} must return numbers of shape {wanted}; got shape {found}")
+        raise DoesNotFit(f"{method} must return numbers of shape {wanted}; got shape {found}")
     return tensor.float()
 
 

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from posviz._arguments import count
 from posviz.lab import data, encodings
-from posviz.lab.model import Adapter, LanguageModel, as_shipped
+from posviz.lab.model import Adapter, DoesNotFit, LanguageModel, as_shipped
 from posviz.lab.progress import Progress
 from posviz.lab.results import TRAINED
 
@@ -167,12 +167,12 @@ def check(model):
     for length in (n, n // 2 + 1):
         logits = model(tokens[:, :length], encoding=encoding)
         if not logits.isfinite().all():
-            raise ValueError("the encoding makes NaN or infinite predictions: look for a division by 0 or log of 0")
+            raise DoesNotFit("the encoding makes NaN or infinite predictions: look for a division by 0 or log of 0")
     other = tokens.clone()
     other[:, n // 2 :] = (other[:, n // 2 :] + 1) % model.shape["vocabulary"]
     before, after = (model(t, encoding=encoding)[:, : n // 2] for t in (tokens, other))
     if not torch.allclose(before, after, atol=1e-4):
-        raise ValueError(
+        raise DoesNotFit(
             "the encoding looks at the future: changing later tokens changes an earlier prediction. "
             "A position's vectors may depend on that position and earlier ones only"
         )

@@ -1,6 +1,7 @@
 """What a reader can change: each control knows its widget, the values it stops at, and how a value reads."""
 
 import math
+import re
 from dataclasses import dataclass
 from numbers import Real
 
@@ -42,7 +43,7 @@ class Control:
 
     def widget(self, value):
         """An ipywidgets control that shows `value`; it works with the keyboard and says its unit."""
-        kind, look = self.look()
+        kind, look = self.look(value)
         style = {"description_width": "initial"} | look.pop("style", {})
         return kind(value=value, description=self.caption, style=style, **look)
 
@@ -71,7 +72,7 @@ class Choice(Control):
     def corners(self):
         return list(self.options)
 
-    def look(self):
+    def look(self, value):
         if len(self.options) > 4:
             return ipywidgets.Dropdown, {"options": self.options}
         return ipywidgets.ToggleButtons, {"options": self.options, "style": {"button_width": "auto"}}
@@ -94,37 +95,33 @@ class Toggle(Control):
     def words(self, value):
         return "on" if value else "off"
 
-    def look(self):
+    def look(self, value):
         return ipywidgets.Checkbox, {"indent": False}
 
 
 @dataclass(frozen=True)
 class Text(Control):
-    """A line of text the reader types; what goes beyond `longest` characters is left out."""
+    """A line of text the reader types, of any length."""
 
     default: str
     label: str = None
-    longest: int = 200
 
     def accepts(self, value):
-        return isinstance(value, str) and len(value) <= self.longest
+        return isinstance(value, str)
 
     def allowed(self):
-        return f"a text of at most {self.longest} characters"
+        return "a text"
 
     def corners(self):
-        return ["", self.default, ("0123456789" * self.longest)[: self.longest]]
+        return ["", self.default, "0123456789" * 20]
 
     def stops(self, start=None, most=41):
         """The text as it is typed."""
         whole = self.default if start is None else start
         return [whole[:end] for end in sorted({round(at) for at in np.linspace(0, len(whole), most)})]
 
-    def look(self):
+    def look(self, value):
         return ipywidgets.Text, {"continuous_update": True, "layout": {"width": "600px"}}
-
-    def read(self, widget):
-        return self.check(widget.value[: self.longest])
 
 
 @dataclass(frozen=True)
@@ -161,16 +158,22 @@ class Range(Control):
     def check(self, value):
         return self.number(super().check(value))
 
+    def read(self, widget):
+        """Without the error of a page's arithmetic, which gives 0.5000000000000001 for 0.5."""
+        return round(super().read(widget), 9)
+
     def corners(self):
         return sorted({self.value_at(self.low), self.default, self.value_at(self.high)})
 
-    def stops(self, start=None, most=41):
-        start = self.default if start is None else start
+    def every(self):
+        """All values at which the slider stops, in order."""
         count = round((self.high - self.low) / self.step) + 1
-        places = {self.low + self.step * round(at) for at in np.linspace(0, count - 1, min(count, most))}
-        here = round(self.place_of(start), 9)
-        places = sorted({round(place, 9) for place in places} | {here})
-        return [start if place == here else self.value_at(place) for place in places]
+        return [self.value_at(round(self.low + self.step * at, 9)) for at in range(count)]
+
+    def stops(self, start=None, most=41):
+        every = self.every()
+        some = {every[round(at)] for at in np.linspace(0, len(every) - 1, min(len(every), most))}
+        return sorted(some | {self.default if start is None else start})
 
     @property
     def readout(self):
@@ -180,9 +183,35 @@ class Range(Control):
     def words(self, value):
         return f"{value:{self.readout}}"
 
-    def look(self):
+    @property
+    def typeable(self):
+        return self.allowed() + (f" in steps of {self.step:g}" if self.step != 1 else "")
+
+    def typed(self, text, now):
+        """The value of a number as readers type it: "20,000", "20 000", "0,5", "0.5 rad"; ValueError in their words.
+
+        It must be one at which the slider stops, or `now`, the value it has: a slider in the page takes no other.
+        """
+        number, unit = re.fullmatch(r"\s*(.*\d[.,]?)?\s*(.*?)\s*", text, re.S).groups()
+        number = (number or "").replace("−", "-")
+        grouped = re.fullmatch(r"-?[1-9]\d{0,2}([,\s'’]\d{3})+(\.\d*)?", number)
+        number = re.sub(r"[,\s'’]", "", number) if grouped else number.replace(",", ".")
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if value not in (now, *self.every()) or not self.unit.startswith(unit):
+            raise ValueError(f"{self.caption}: “{text[:20]}” is not {self.typeable}.")
+        return self.check(value)
+
+    def look(self, value):
         place = {"min": self.low, "max": self.high, "step": self.step}
-        return self.kind, place | {"readout_format": self.readout, "layout": {"width": "430px"}}
+        return self.kind, place | {"readout": False, "layout": {"flex": "1"}}
+
+    def field(self, value):
+        """A line beside the slider for the number: the slider's own reads "20,000" as 20 and "0,5" as 0."""
+        tooltip, layout = f"{self.caption}: {self.typeable}", {"width": "84px", "flex": "none"}
+        return ipywidgets.Text(self.words(value), continuous_update=False, tooltip=tooltip, layout=layout)
 
 
 @dataclass(frozen=True)
@@ -190,22 +219,17 @@ class Steps(Range):
     """Whole numbers from `low` to `high` in steps of `step`."""
 
     kind, number, numbers = ipywidgets.IntSlider, int, "a whole number"
-    readout = "d"
+    readout = ",d"
 
     def accepts(self, value):
         return super().accepts(value) and value == int(value)
 
-    def words(self, value):
-        return f"{value:,}"
-
 
 @dataclass(frozen=True)
 class PowersOfTen(Range):
-    """A slider over exponents from `low` to `high`, `default` one of them; the value is 10 to that power."""
+    """1, 2 and 5 times the powers of ten from `low` to `high`; these two and `default` are exponents."""
 
-    step: float = 0.25
-
-    kind = ipywidgets.FloatLogSlider
+    kind = ipywidgets.SelectionSlider
 
     def value_at(self, place):
         return 10.0**place
@@ -213,6 +237,18 @@ class PowersOfTen(Range):
     def place_of(self, value):
         return round(math.log10(value), 9) if value > 0 else -math.inf
 
+    def every(self):
+        values = [float(f"{digit}e{power}") for power in range(self.low, self.high + 1) for digit in (1, 2, 5)]
+        return values[:-2]  # not beyond `high`
+
     @property
     def readout(self):
-        return ",.0f" if self.low >= 0 else ".3g"
+        return ",.0f" if self.low >= 0 else "g"
+
+    @property
+    def typeable(self):
+        return f"1, 2 or 5 times a power of ten, from {self.words(10.0**self.low)} to {self.words(10.0**self.high)}"
+
+    def look(self, value):
+        options = [(self.words(stop), stop) for stop in self.stops(value, most=1000)]
+        return self.kind, {"options": options, "readout": False, "layout": {"flex": "1"}}

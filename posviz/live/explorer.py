@@ -30,6 +30,7 @@ class Explorer(ipywidgets.VBox):
 
     controls   dict of the ipywidgets controls, by name
     values     dict of their values, by name
+    fields     dict of the Text beside each slider, by name
     image      the Image that shows the picture
     sentence   the text under it; reading it shows the newest state first
     frames     how many frames have been shown
@@ -48,6 +49,9 @@ class Explorer(ipywidgets.VBox):
         self.values = self.drawing.values
         self.frames = 0
         self.controls = {control.name: control.widget(self.values[control.name]) for control in view.controls}
+        self.fields = {
+            control.name: control.field(self.values[control.name]) for control in view.controls if control.slides
+        }
         width, height = (round(side * DPI) for side in view.size)
         # The default margin has 2px at the sides too, and 100% plus them would scroll.
         layout = {"max_width": "100%", "margin": "2px 0"}
@@ -56,13 +60,39 @@ class Explorer(ipywidgets.VBox):
         self._palette = Palette()
         self._pending = True
         self._show()
-        layout = {"flex_flow": "row wrap", "max_width": f"{width}px"}
-        controls = ipywidgets.Box(list(self.controls.values()), layout=layout)
+        layout = {"flex_flow": "row wrap", "grid_gap": "0 24px", "max_width": f"{width}px"}
+        rows = ipywidgets.Box([self._row(control) for control in view.controls], layout=layout)
         gone = ipywidgets.HTML(DISCONNECTED).add_class("posviz-gone")
-        super().__init__([controls, self.image, self._text, gone])
+        super().__init__([rows, self.image, self._text, gone])
         for control in view.controls:
             self.controls[control.name].observe(lambda change, control=control: self._changed(control), "value")
+            if control.slides:
+                self.fields[control.name].observe(lambda change, control=control: self._typed(control), "value")
         _replace_earlier(self)
+
+    def _row(self, control):
+        """The control as the page shows it: a slider has its field beside it."""
+        widget, field = self.controls[control.name], self.fields.get(control.name)
+        layout = {"width": "430px", "max_width": "100%"}
+        return ipywidgets.HBox([widget, field], layout=layout) if field else widget
+
+    def _typed(self, control):
+        """Move the slider to the number in its field, or say under the picture why not and show the old number."""
+        text, now = self.fields[control.name].value, self.values[control.name]
+        if text == control.words(now):
+            return
+        try:
+            value, words = control.typed(text, now), self.sentence
+        except ValueError as refusal:
+            value, words = now, str(refusal)
+        self._text.value = _paragraph(words)
+        self.controls[control.name].value = value
+        self._write_numbers()
+
+    def _write_numbers(self):
+        for control in self.view.controls:
+            if control.slides:
+                self.fields[control.name].value = control.words(self.values[control.name])
 
     @property
     def sentence(self):
@@ -97,6 +127,7 @@ class Explorer(ipywidgets.VBox):
         if not self._pending:
             return
         self._pending = False
+        self._write_numbers()
         try:
             pixels, self._sentence = self.drawing.show(**self.values)
             self.image.value = self._palette.png(pixels) if loop else png(pixels)
@@ -139,11 +170,11 @@ class Explorer(ipywidgets.VBox):
         self._stop()
         closed, self.children = self.children, [ipywidgets.HTML(RUN_ELSEWHERE)]
         _close(closed)
-        self.controls, self.image, self._text = {}, None, None  # or the box would keep them in memory
+        self.controls, self.fields, self.image, self._text = {}, {}, None, None  # or the box would keep them in memory
 
     def _stop(self):
-        for control in getattr(self, "controls", {}).values():
-            control.unobserve_all()
+        for widget in (*getattr(self, "controls", {}).values(), *getattr(self, "fields", {}).values()):
+            widget.unobserve_all()
         if self._resting:
             self._resting.cancel()
         self._pending, self.drawing = False, None

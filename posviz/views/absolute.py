@@ -7,7 +7,7 @@ import numpy as np
 from posviz import rope_frequencies, sinusoidal, softmax, style, wavelengths
 from posviz.lab.results import learned_table, minilm
 from posviz.live import Choice, PowersOfTen, Steps, View
-from posviz.views.parts import curve, heat_map, points
+from posviz.views.parts import curve, decimal, heat_map, points
 
 ROWS, WIDTH = 24, 16  # the small learned table: positions, features
 TABLES = {"MiniLM": minilm, "small model": learned_table, "sinusoidal": lambda: sinusoidal(range(128), 64)}
@@ -89,7 +89,7 @@ class AlikeRows(View):
         self.edges = _edge(left.axhline)
         left.set(xlabel="position", ylabel="position of the row", xticks=[0, 64, 127], yticks=[0, 64, 127])
         figure.colorbar(self.cosines, ax=left, ticks=[-1, 0, 1], label="cosine")
-        right.set(xlim=(0, 127), ylim=(-1.1, 1.1), xlabel="position", ylabel="cosine with the row", yticks=[-1, 0, 1])
+        right.set(xlim=(-2, 129), ylim=(-1.1, 1.1), xlabel="position", ylabel="cosine with the row", yticks=[-1, 0, 1])
         right.axhline(0, **style.reference)
         self.curve = curve(right, 0, linewidth=1.6)
         self.itself = points(right, 1)
@@ -168,7 +168,9 @@ class OneComponent(View):
     story = {"component": (9, 34)}
 
     def coupled(self, moved, before, values):
-        return {"component": min(values["component"], values["dim"] - 1)}
+        """A component beyond the last widens the table; a narrower table shows its last one and remembers yours."""
+        least = 8 * (values["component"] // 8 + 1)
+        return {"dim": max(least, values["dim"])} if moved == "component" else {}
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -181,7 +183,7 @@ class OneComponent(View):
         axes.legend(loc="upper center", ncols=3, frameon=False, borderaxespad=0.2)
 
     def update(self, component, dim, base, length):
-        component = min(component, dim - 1)  # a state that the sliders never reach
+        component = min(component, dim - 1)
         pair, is_cosine = divmod(component, 2)
         frequency = rope_frequencies(dim, base)[pair]
         wave, partner = (np.cos, np.sin) if is_cosine else (np.sin, np.cos)
@@ -194,8 +196,8 @@ class OneComponent(View):
         wavelength = 2 * np.pi / frequency
         return (
             f"Component {component} of {dim} is the {'cosine' if is_cosine else 'sine'} of pair {pair}: "
-            f"ω = {frequency:.3g} rad a token, wavelength 2π/ω = {wavelength:,.1f} tokens, "
-            f"{length / wavelength:.3g} waves in {length} tokens."
+            f"ω = {decimal(frequency)} rad a token, wavelength 2π/ω = {wavelength:,.1f} tokens, "
+            f"{decimal(length / wavelength)} waves in {length} tokens."
         )
 
 
@@ -285,7 +287,7 @@ class ReadThePosition(View):
     controls = [
         Steps("trained", 64, 768, step=64, default=512, unit="tokens", label="trained length"),
         Steps("dim", 16, 256, step=16, default=128, unit="features", label="width d"),
-        PowersOfTen("penalty", -6, 1, default=-3, step=0.5, label="penalty on large weights"),
+        PowersOfTen("penalty", -6, 1, default=-3, label="penalty on large weights"),
     ]
     story = {"trained": (), "penalty": ()}
 
@@ -309,8 +311,8 @@ class ReadThePosition(View):
         error = (read - k) ** 2
         inside, beyond = np.sqrt(error[:trained].mean()), np.sqrt(error[trained : trained + 128].mean())
         return (
-            f"Fitted on positions 0 to {trained - 1}, d = {dim}, penalty {penalty:.2g}: the root-mean-square error is "
-            f"{inside:.3f} tokens there and {beyond:.0f} on the next 128 positions. "
+            f"Fitted on positions 0 to {trained - 1}, d = {dim}, penalty {decimal(penalty)}: the root-mean-square "
+            f"error is {inside:.3f} tokens there and {beyond:.0f} on the next 128 positions. "
             f"Position 1,023 is read as {read[-1]:,.0f}."
         )
 

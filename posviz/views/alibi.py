@@ -5,7 +5,7 @@ import numpy as np
 from posviz import alibi_bias, alibi_slopes, softmax, style
 from posviz.lab.results import DISTANCES, LENGTHS, METHODS, SEEDS, loss, ratio, recall
 from posviz.live import Choice, Range, Steps, Toggle, View
-from posviz.views.parts import ENCODINGS, curve, heat_map, log_axis, measured, points
+from posviz.views.parts import ENCODINGS, Letters, curve, heat_map, log_axis, measured, points
 
 
 class BiasAndWeights(View):
@@ -26,13 +26,16 @@ class BiasAndWeights(View):
 
     def draw(self, figure):
         axes = figure.subplot_mosaic([["bias", "weight"], ["slope", "slope"]], height_ratios=[4, 1.1])
+        size = style.font_size()
         self.bias = heat_map(axes["bias"], None, -8, 0)
         self.weights = heat_map(axes["weight"], None, 1e-4, 1, norm="log")
         bars = (self.bias, "bias", range(-8, 1, 2)), (self.weights, "weight", 10.0 ** np.arange(-4, 1))
         for image, label, ticks in bars:
-            image.axes.set_xlabel("key, first to last")
+            image.axes.set_xlabel("position of the key", labelpad=2.2 * size)
             figure.colorbar(image, ax=image.axes, label=label, extend="min", ticks=ticks, format="%g").minorticks_off()
-        axes["bias"].set_ylabel("query, first to last")
+        axes["bias"].set_ylabel("position of the query", labelpad=2.2 * size)
+        self.down = Letters(axes["bias"], -1.2 * size, 0)
+        self.across = [Letters(image.axes, 0, -size) for image, *_ in bars]
         below = axes["slope"]
         log_axis(below, "y", [1, 0.1, 0.01])
         below.set(xlim=(0.5, 16.5), xticks=range(1, 17), xlabel="head", ylim=(0.002, 1.9), ylabel="slope")
@@ -40,8 +43,8 @@ class BiasAndWeights(View):
         self.chosen = points(below, 1, markersize=13, fillstyle="none")
 
     def coupled(self, moved, before, values):
-        """There is no head beyond the last one."""
-        return {"head": min(values["head"], values["heads"])}
+        """A head beyond the last adds heads; with fewer heads the last one is shown and yours remembered."""
+        return {"heads": max(values["head"], values["heads"])} if moved == "head" else {}
 
     def update(self, heads, head, length, content, symmetric):
         head = min(head, heads)
@@ -49,6 +52,11 @@ class BiasAndWeights(View):
         weights = softmax(bias + (self.SCORES[:length, :length] if content == "random scores" else 0.0))
         self.bias.set_data(np.ma.masked_invalid(bias))
         self.weights.set_data(np.ma.masked_where(np.isneginf(bias), np.maximum(weights, 1e-12)))  # 0 has no logarithm
+        shown = np.arange(0, length, -(-length // 12))  # at most a dozen numbers
+        middles, none = (shown + 0.5) / length, np.zeros(len(shown))
+        self.down.show(shown.astype(str), none, 1 - middles)
+        for across in self.across:
+            across.show(shown.astype(str), middles, none)
         slopes, query = alibi_slopes(heads), length // 2
         row, slope = weights[query], slopes[head - 1]
         self.slopes.set_data(range(1, heads + 1), slopes)
@@ -145,6 +153,9 @@ class EveryMethod(View):
         )
 
 
+LOSSES = "nats a byte", "relative to 128 bytes"
+
+
 class Workbench(View):
     """How does your own encoding do beside the shipped ones? In grey all of them, as the first seed trained them."""
 
@@ -152,7 +163,7 @@ class Workbench(View):
     size = (9, 4.4)
     controls = [
         Choice("beside", ENCODINGS, default="ALiBi", label="beside it"),
-        Choice("loss", ["nats a byte", "relative to 128 bytes"], label="loss in"),
+        Choice("loss", LOSSES, label="loss in"),
     ]
     story = {"beside": (), "loss": ()}
 
@@ -176,13 +187,15 @@ class Workbench(View):
 
     def update(self, beside, loss):
         models = [*map(_shipped, ENCODINGS.values()), _shipped(ENCODINGS[beside]), self.measured]
-        if loss != "nats a byte":
+        if loss != LOSSES[0]:
             models = [(np.divide(losses, losses[:1]), shares) for losses, shares in models]
         for side, x in enumerate((LENGTHS, DISTANCES)):
             for line, model in zip((*self.all[side], self.beside[side], self.own[side]), models):
                 line.set_data(x[: len(model[side])], model[side])
         yours = f"{_tell(self.name, *models[-1])}. " if self.name else ""
-        return f"Loss {loss}. {yours}{_tell(beside, *models[-2])}.{'' if yours else ' Yours is not trained yet.'}"
+        shipped = _tell(f"{beside}, 800 steps", *models[-2])
+        loss = f"in {loss}" if loss == LOSSES[0] else loss
+        return f"Loss {loss}. {yours}{shipped}.{'' if yours else ' Yours is not trained yet.'}"
 
 
 def reach(slope, keys, share):

@@ -4,20 +4,24 @@ from functools import cache, lru_cache
 from itertools import zip_longest
 
 import numpy as np
-from matplotlib.collections import PathCollection
-from matplotlib.font_manager import FontProperties
-from matplotlib.path import Path
-from matplotlib.textpath import TextPath
-from matplotlib.transforms import IdentityTransform, ScaledTranslation
 
 import posviz
 from posviz import lab, style
 from posviz.lab.results import CHANGE_NAMES, LENGTHS, METHODS, SEEDS, entropy, loss, smollm2_loss
 from posviz.live import Choice, Range, Steps, Text, Toggle, View
-from posviz.views.parts import ENCODINGS, curve, heat_map, log_axis, measured, outside_legend, points, thousands
+from posviz.views.parts import (
+    ENCODINGS,
+    Letters,
+    curve,
+    heat_map,
+    log_axis,
+    measured,
+    outside_legend,
+    points,
+    thousands,
+)
 
 TURN = 2 * np.pi
-FIXES = {name: change for change, name in CHANGE_NAMES.items()}
 
 
 class LossByLength(View):
@@ -25,8 +29,13 @@ class LossByLength(View):
 
     title = "Loss against length, measured"
     size = (9, 4.2)
-    controls = [Choice("model", ENCODINGS, default="RoPE"), Choice("fix", FIXES, label="change at inference")]
-    story = {"model": (), "fix": ()}
+    MODELS = {  # as it is, and with each change that was measured
+        name + f" + {words}" * bool(change): (encoding, change)
+        for name, encoding in ENCODINGS.items()
+        for change, words in CHANGE_NAMES.items()
+        if change is None or (encoding, change, SEEDS[0]) in loss
+    }
+    controls = [Choice("model", MODELS, default="RoPE")]
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -40,16 +49,13 @@ class LossByLength(View):
         measured(axes, 4, **thin, marker="o", label="thin: second seed")  # for the legend alone
         axes.legend(loc="upper left", ncols=3, frameon=False)
 
-    def update(self, model, fix):
-        encoding, change = ENCODINGS[model], FIXES[fix]
+    def update(self, model):
+        encoding, change = self.MODELS[model]
         plain, changed = _losses(encoding, None), _losses(encoding, change) if change else ()
         for lines, curves in zip(self.lines.values(), (plain, changed)):
             for line, losses in zip_longest(lines, curves, fillvalue=()):
                 line.set_data(LENGTHS[: len(losses)], losses)
-        if changed:
-            return f"{model}. {_grows('With ' + fix, changed)}"
-        refused = f"{fix}: this does not apply to {model}. " if change else ""
-        return refused + _grows(model, plain)
+        return _grows(model, changed or plain)
 
 
 class EntropyByLength(View):
@@ -288,9 +294,8 @@ class Needle(View):
         axes.set(ylim=(-0.03, 1.05), ylabel="weight of the key that fits")
         self.length = axes.axvline(512, **style.reference)
         self.curves = {rule: curve(axes, index, label=rule) for index, rule in enumerate(self.RULES)}
-        self.curves[self.RULES[1]].set(
-            linestyle="none", marker="s", markersize=11, fillstyle="none"
-        )  # equals the first
+        equal = self.curves[self.RULES[1]]  # to the first
+        equal.set(linestyle="none", marker="s", markersize=11, fillstyle="none")
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
 
     def update(self, needle, trained):
@@ -316,15 +321,15 @@ class Needle(View):
 class AttentionMicroscope(View):
     """Where does a head of a trained model look? Any text, any encoding; the models read its first 48 bytes."""
 
-    title = "Attention of a small trained model, letter by letter"
-    size = (9.4, 7)
+    title = "Attention of a small trained model, byte by byte"
+    size = (9.4, 5.3)
     LONGEST = 48
     controls = [
-        Text("text", "for name in names: print(name)", longest=LONGEST),
+        Text("text", "for name in names: print(name)"),
         Choice("encoding", ENCODINGS, default="RoPE"),
         Steps("layer", 1, 4),
         Steps("head", 1, 4),
-        Toggle("shuffle", label="shuffle the letters"),
+        Toggle("shuffle", label="shuffle the bytes"),
     ]
     story = {"encoding": (), "layer": (2,), "head": (2,), "shuffle": ()}
 
@@ -332,35 +337,35 @@ class AttentionMicroscope(View):
         axes = figure.subplots()
         self.weights = heat_map(axes, None, 0, 1)
         size = style.font_size()
-        axes.set_xlabel("letter that is looked at", labelpad=1.9 * size)
-        axes.set_ylabel("letter that looks", labelpad=1.9 * size)
-        self.across, self.down = (_Letters(axes, *away) for away in ((0, -size), (-size, 0)))
+        axes.set_xlabel("byte that is looked at", labelpad=1.9 * size)
+        axes.set_ylabel("byte that looks", labelpad=1.9 * size)
+        self.across, self.down = (Letters(axes, *away) for away in ((0, -size), (-size, 0)))
         marks = [0, 0.05, 0.25, 0.5, 1]  # the map shows square roots, so that small weights are seen
         bar = figure.colorbar(self.weights, ax=axes, ticks=np.sqrt(marks), label="attention weight", shrink=0.7)
         bar.set_ticklabels([f"{mark:g}" for mark in marks])
 
     def update(self, text, encoding, layer, head, shuffle):
-        data = text.encode()[: self.LONGEST]
+        whole = text.encode(errors="replace")
+        data, n = whole[: self.LONGEST], min(len(whole), self.LONGEST)
         if shuffle:
             data = bytes(np.random.RandomState(0).permutation(list(data)).astype(np.uint8))
-        letters = [chr(byte) if 32 < byte < 127 else "␣" if byte == 32 else "·" for byte in data]
-        middles = (np.arange(len(letters)) + 0.5) / max(len(letters), 1)
-        self.across.show(letters, middles, 0 * middles)
-        self.down.show(letters, 0 * middles, 1 - middles)
-        self.letters = letters
-        if len(data) < 2:
+        self.words, places = Letters.of_bytes(data)
+        middles = places / max(n, 1)
+        self.across.show(self.words, middles, 0 * middles, lines=n)
+        self.down.show(self.words, 0 * middles, 1 - middles, lines=n)
+        if n < 2:
             self.weights.set_data(np.full((1, 1), np.nan))
             return "Type at least two letters: then every letter after the first has something to look back at."
         weights = _attention(ENCODINGS[encoding], data)[layer - 1, head - 1]  # (queries, keys)
-        n = len(data)
         self.weights.set_data(np.ma.masked_array(np.sqrt(weights), ~np.tri(n, dtype=bool)))
         later = weights[1:]
         distance = np.arange(1, n)[:, None] - np.arange(n)
+        read = f"{n} bytes" if n == len(whole) else f"the first {n} of {len(whole):,} bytes"
         near = later[(distance == 0) | (distance == 1)].sum() / (n - 1)
         return (
-            f"{encoding}, layer {layer}, head {head}, {n} letters{' in another order' * shuffle}: {_percent(near)} of "
-            f"the weight goes to the letter itself and the one before, {_percent(later[:, 0].mean())} to the first "
-            f"letter; the mean distance is {(later * np.maximum(distance, 0)).sum() / (n - 1):.1f}."
+            f"{encoding}, layer {layer}, head {head}, {read}{' in another order' * shuffle}: {_percent(near)} of the "
+            f"weight goes to the byte itself and the one before, {_percent(later[:, 0].mean())} to the first byte; "
+            f"the mean distance is {(later * np.maximum(distance, 0)).sum() / (n - 1):.1f}."
         )
 
 
@@ -402,32 +407,6 @@ def _model(encoding):
 def _attention(encoding, data):
     """Attention weights (layers, heads, query, key) of a shipped model on these bytes; imports torch."""
     return lab.attention(_model(encoding), data)
-
-
-class _Letters(PathCollection):
-    """Single letters beside axes. As 96 tick labels they would take 40 ms, as outlines they take one or two."""
-
-    def __init__(self, axes, right, up):
-        """right, up: how many points the letters stand away from their place."""
-        away = ScaledTranslation(right / 72, up / 72, axes.figure.dpi_scale_trans)
-        super().__init__([], facecolors="black", clip_on=False, offsets=[], offset_transform=axes.transAxes + away)
-        self.set_transform(IdentityTransform())  # else the outlines would be stretched with the axes
-        axes.add_collection(self, autolim=False)
-
-    def show(self, letters, x, y):
-        """Letters in their places, fractions of the axes; smaller where they would touch."""
-        room = 72 / self.figure.dpi * self.axes.bbox.width / max(len(letters), 1)  # points for each letter
-        self.set_paths([_outline(letter) for letter in letters])
-        self.set_offsets(np.column_stack([x, y]))
-        self.set_sizes([min(style.font_size(), 1.25 * room) ** 2], self.figure.dpi)  # as tall as its row at most
-
-
-@cache
-def _outline(letter):
-    """A letter of size 1 with its middle at (0, 0)."""
-    path = TextPath((0, 0), letter, size=1, prop=FontProperties(family="DejaVu Sans Mono"))
-    middle = -0.05 if letter == "␣" else 0.27  # that one hangs below its line, into the next row
-    return Path(path.vertices - (0.3, middle), path.codes)
 
 
 def _percent(share):

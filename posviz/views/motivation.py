@@ -21,7 +21,7 @@ def through_attention(text, numbered):
 
 
 class WhoBitWhom(View):
-    """What does attention make of three words in another order? Grey rings: the result for "dog bites man"."""
+    """What does attention make of three words in another order? Rings: the same for "dog bites man"."""
 
     title = "Three words before and after attention"
     size = (9, 4.4)
@@ -32,22 +32,24 @@ class WhoBitWhom(View):
     story = {"order": (), "numbered": ()}
 
     def draw(self, figure):
-        self.rings, self.points = [], {}
+        self.rings, self.points = {}, {}
         for axes, side in zip(figure.subplots(1, 2), ("before attention", "after attention")):
             axes.set(title=side, xlabel="first number", xticks=[0, 1, 2], yticks=[0, 1, 2])
             axes.set(xlim=(-0.25, 2.25), ylim=(-0.75, 2.25), aspect="equal")
             axes.axhline(0, **style.reference)
             axes.axvline(0, **style.reference)
-            self.rings.append(ring(axes, 7, 2.2, marker="o", label="in “dog bites man”"))
             self.points[side] = [points(axes, index, label=word) for index, word in enumerate(VECTORS)]
+            # Larger from word to word: where two results are one, both rings are seen.
+            self.rings[side] = [ring(axes, index, 2.0 + 0.4 * index, zorder=5) for index in range(3)]
+            self.rings[side][0].set_label("ring: in “dog bites man”")
         figure.axes[0].set_ylabel("second number")
         outside_legend(figure, axes, "lower center", ncols=4, columnspacing=1.2)
 
     def update(self, order, numbered):
         sides = list(zip(through_attention(order, numbered), through_attention(ORDERS[0], numbered)))
-        for circle, dots, (now, first) in zip(self.rings, self.points.values(), sides):
-            circle.set_data(*np.array(list(first.values())).T)
-            for dot, word in zip(dots, VECTORS):
+        for rings, dots, (now, first) in zip(self.rings.values(), self.points.values(), sides):
+            for circle, dot, word in zip(rings, dots, VECTORS):
+                circle.set_data(*first[word][:, None])
                 dot.set_data(*now[word][:, None])
         now, first = sides[1]
         same = sum(np.allclose(now[word], first[word]) for word in VECTORS)

@@ -1,6 +1,13 @@
 """What pictures of several chapters draw alike: empty curves, points and maps that wait for their data; axes; words."""
 
+from functools import cache
+
 import numpy as np
+from matplotlib.collections import PathCollection
+from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.path import Path
+from matplotlib.textpath import TextPath
+from matplotlib.transforms import IdentityTransform, ScaledTranslation
 
 from posviz import style
 from posviz.lab.results import NAMES
@@ -69,6 +76,63 @@ def sentence_case(words):
     return words[:1].upper() + words[1:]
 
 
+def decimal(number, digits=3):
+    """A number of so many digits without a power of ten: "0.0000281"."""
+    return np.format_float_positional(float(f"{number:.{digits}g}"), trim="-")
+
+
 def counted(number, thing):
     """A number with its noun: "1 token", "1,024 tokens"."""
     return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
+MONO = FontProperties(family="DejaVu Sans Mono")
+
+
+class Letters(PathCollection):
+    """Many short words at places of their own. As 96 tick labels they would take 40 ms, as outlines one or two."""
+
+    def __init__(self, axes, right=0, up=0):
+        """Away from fractions of the axes by so many points right and up; by none, the places are data."""
+        away = ScaledTranslation(right / 72, up / 72, axes.figure.dpi_scale_trans)
+        places = axes.transAxes + away if right or up else axes.transData
+        super().__init__([], facecolors="black", clip_on=False, offsets=[], offset_transform=places, zorder=3)
+        self.set_transform(IdentityTransform())  # else the outlines would be stretched with the axes
+        self.set_in_layout(False)  # longer words move nothing
+        axes.add_collection(self, autolim=False)
+
+    @staticmethod
+    def of_bytes(data):
+        """(words, their places in bytes): characters of UTF-8; bytes of what is cut, shuffled or not in the font."""
+        words, places, begin, known = [], [], 0, get_font(findfont(MONO)).get_charmap()
+        for character in data.decode(errors="surrogateescape"):
+            own = character.encode(errors="surrogateescape")
+            seen = ord(character) in known and character.isprintable()
+            words += [character.replace(" ", "␣")] if seen else [f"{byte:02x}" for byte in own]
+            places += [begin + len(own) / 2] if seen else [begin + at + 0.5 for at in range(len(own))]
+            begin += len(own)
+        return words, np.array(places)
+
+    def show(self, words, x, y, lines=1, share=1):
+        """Words in their places, at `share` of the usual size; smaller where so many lines would touch."""
+        room = 72 / self.figure.dpi * self.axes.bbox.width / max(lines, 1)  # points for each line
+        self.set_paths([_outline(word) for word in words])
+        self.set_offsets(np.column_stack([x, y]))
+        high = min(share * style.font_size(), 1.25 * room)  # as tall as a row at most, and as wide
+        self.set_sizes([min(high, 1.5 * room / len(word)) ** 2 for word in words], self.figure.dpi)
+
+    def number_cells(self, image, values):
+        """Write each value, two decimals, into its cell of a map; hidden ones not."""
+        row, column = np.nonzero(~np.ma.getmaskarray(values))
+        shown = np.ma.getdata(values)[row, column]
+        self.show([f"{round(value, 2) + 0.0:.2f}" for value in shown], column, row, share=0.72)
+        light = image.to_rgba(shown)[:, :3] @ [0.3, 0.6, 0.1] > 0.5
+        self.set_facecolors(np.where(light, "black", "white"))
+
+
+@cache
+def _outline(word):
+    """A word of size 1 with its middle at (0, 0)."""
+    path = TextPath((0, 0), word, size=1, prop=MONO)
+    middle = -0.05 if word == "␣" else 0.27  # that one hangs below its line, into the next row
+    return Path(path.vertices - (0.3 * len(word), middle), path.codes)

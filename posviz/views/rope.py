@@ -4,7 +4,7 @@ import numpy as np
 
 from posviz import rope_frequencies, rope_matrix, style
 from posviz.live import Choice, PowersOfTen, Range, Steps, Toggle, View
-from posviz.views.parts import curve, heat_map, outside_legend, points, strokes
+from posviz.views.parts import curve, decimal, heat_map, outside_legend, points, strokes
 
 TURN = 2 * np.pi
 BAR = {"linestyle": "-", "linewidth": 5, "solid_capstyle": "butt"}  # flat ends: its length can be read
@@ -147,8 +147,8 @@ class RotationMatrix(View):
         partner = 1 if layout == "interleaved" else dim // 2
         return (
             f"Position {position:,}, base {base:,.0f}, {layout}: {never.sum()} of {never.size} entries are always 0 "
-            f"(left blank). Feature 0 is turned with feature {partner}, by {angles[0]:.0f} rad; "
-            f"the slowest pair by {angles[-1]:.3g} rad."
+            f"(left blank). Feature 0 is turned with feature {partner}, by {angles[0]:,.0f} rad; "
+            f"the slowest pair by {decimal(angles[-1])} rad."
         )
 
 
@@ -223,7 +223,7 @@ class AnglesSeen(View):
         return (
             f"Trained on {trained:,} tokens, used on {used:,}, base {base:,.0f}: {new.sum()} of 64 pairs "
             f"{'meets' if new.sum() == 1 else 'meet'} angles never seen in training. "
-            f"The slowest saw up to {before[-1]:.3g} rad and now reaches {now[-1]:.3g} rad."
+            f"The slowest saw up to {decimal(before[-1])} rad and now reaches {decimal(now[-1])} rad."
         )
 
 
@@ -251,7 +251,7 @@ class RopeAtScale(View):
             axes.set_xscale("log", base=2)
             axes.set(xlim=(lengths[0] / 2**0.3, lengths[-1] * 2**0.3), xlabel="positions in the text")
             axes.set_xticks(lengths, [f"{n // 1024}k" if n >= 1024 else f"{n}" for n in lengths])
-            axes.yaxis.set_label_coords(-0.17, 0.5)  # stays put when tick labels get wider
+            axes.yaxis.set_label_coords(-0.22, 0.5)  # stays put when tick labels get wider
         cost.set_yscale("log")
         share.set(ylim=(0, 1.15), yticks=[0, 0.25, 0.5, 0.75, 1], yticklabels=["0 %", "25 %", "50 %", "75 %", "100 %"])
         share.axhline(1, **style.reference)
@@ -275,17 +275,18 @@ class RopeAtScale(View):
         for line in self.here:
             line.set_xdata([length, length])
         costs = [value for values in table.values() for value, _ in values.values()] or [1]  # not one length fitted
-        limits = min(costs) / 1.5, max(costs) * 1.5
-        if self.axes[0].get_ylim() != limits:
-            self.axes[0].set_ylim(limits)
+        most = max((share for values in table.values() for _, share in values.values()), default=1)
+        for axes, limits in zip(self.axes, ((min(costs) / 1.5, max(costs) * 1.5), (0, max(1.15, 1.05 * most)))):
+            if axes.get_ylim() != limits:
+                axes.set_ylim(limits)
         return self._bytes_in_words(length) if counted else self._times_in_words(length, show)
 
     def _bytes_in_words(self, length):
         moved = {way: values[length][0] for way, values in self.tables["counted"].items()}  # MiB
         return (
-            f"At {length:,} positions q and k of one layer hold {moved[LEAST] / 2:.0f} MiB. "
-            f"Fused, {moved['fused']:.0f} MiB pass between memory and processor; the textbook formula, "
-            f"with what it stores on the way, moves {moved['textbook formula']:.0f} MiB."
+            f"At {length:,} positions q and k of one layer hold {moved[LEAST] / 2:,.6g} MiB. "
+            f"Fused, {moved['fused']:,.6g} MiB pass between memory and processor; the textbook formula, "
+            f"with what it stores on the way, moves {moved['textbook formula']:,.6g} MiB."
         )
 
     def _times_in_words(self, length, show):
@@ -319,7 +320,7 @@ def _arcs(x, y, radius, angles):
 
 def _turns(turns):
     """A number of turns in words: all of its tenths if there are many, two digits if it is small."""
-    return f"{turns:,.1f}" if turns >= 10 else f"{turns:.2g}"
+    return f"{turns:,.1f}" if turns >= 10 else decimal(turns, 2)
 
 
 def _pair_products(vectors, frequencies):

@@ -140,11 +140,15 @@ class SortTheMethods(View):
     size = (9, 3.8)
     controls = [
         Choice("method", METHODS, default="learned table"),
-        Choice("where", WHERE, label="it enters at the"),
-        Choice("sees", SEES, label="the score sees"),
-        Choice("kind", KIND, default="learned", label="its numbers are"),
+        Choice("where", ("?", *WHERE), label="it enters at the"),
+        Choice("sees", ("?", *SEES), label="the score sees"),
+        Choice("kind", ("?", *KIND), label="its numbers are"),
     ]
     story = {"method": (), "where": (), "sees": (), "kind": ()}
+
+    def coupled(self, moved, before, values):
+        """Another method is another question: the answers are taken back."""
+        return dict.fromkeys(("where", "sees", "kind"), "?") if moved == "method" else {}
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -159,22 +163,23 @@ class SortTheMethods(View):
             axes.axhline(y, color=BLACK, linewidth=1)
         self.box = axes.add_patch(Rectangle((0, 0), 1, 1, edgecolor=BLACK, linewidth=3))
         look = {"ha": "center", "va": "center"}
-        self.name = axes.text(0, 0, "", **look)
-        self.right, self.wrong = (axes.text(0, 0, word, **look, fontweight="bold") for word in ("here", "not here"))
+        self.name, self.here = axes.text(0, 0, "", **look), axes.text(0, 0, "", **look, fontweight="bold")
 
     def update(self, method, where, sees, kind):
-        row, column = WHERE.index(where), 2 * SEES.index(sees) + KIND.index(kind)
-        answers = zip(QUESTIONS, (where, sees, kind), METHODS[method])
-        missed = [question for question, given, right in answers if given != right]
-        self.box.set_xy((column, row))
-        self.box.set_facecolor(ORANGE if missed else GREEN)
-        self.box.set_linestyle((0, (4, 2)) if missed else "-")
-        self.name.set_text(method)
-        for text, down in ((self.name, 0.35), (self.right, 0.68), (self.wrong, 0.68)):
-            text.set_position((column + 0.5, row + down))
-        self.right.set_visible(not missed)
-        self.wrong.set_visible(bool(missed))
-        verdict = "All three are right"
-        if missed:
-            verdict = f"{3 - len(missed)} of 3 right; look again at: {', '.join(missed)}"
+        answers = (where, sees, kind)
+        given, right = 3 - answers.count("?"), sum(map(str.__eq__, answers, METHODS[method]))
+        if given == 3:
+            row, column = WHERE.index(where), 2 * SEES.index(sees) + KIND.index(kind)
+            self.box.set(xy=(column, row), facecolor=GREEN if right == 3 else ORANGE)
+            self.box.set_linestyle("-" if right == 3 else (0, (4, 2)))
+            self.name.set(text=method, position=(column + 0.5, row + 0.35))
+            self.here.set(text="here" if right == 3 else "not here", position=(column + 0.5, row + 0.68))
+        else:
+            self.name.set(text=f"{method}?", position=(-0.5, -0.15))
+        self.box.set_visible(given == 3)
+        self.here.set_visible(given == 3)
+        verdict = "All three are right" if right == 3 else f"Not in this box: right answers {right} of 3"
+        if given < 3:
+            answered = (f"{question}: {answer}" for question, answer in zip(QUESTIONS, answers))
+            verdict = f"You have answered {given} of 3 ({', '.join(answered)})"
         return f"{sentence_case(method)} {WHAT_IT_DOES[method]}. {verdict}."

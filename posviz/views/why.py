@@ -4,7 +4,7 @@ import numpy as np
 
 from posviz import attention_weights, sinusoidal
 from posviz.live import Choice, Range, Steps, Toggle, View
-from posviz.views.parts import counted, curve, heat_map, points, strokes
+from posviz.views.parts import Letters, counted, curve, heat_map, points, strokes
 
 WORDS = ("dog", "bites", "big", "man")
 ORDERS = ("dog bites big man", "man bites big dog", "big dog bites man", "big man bites dog", "man big bites dog")
@@ -26,6 +26,7 @@ class ReorderedTokens(View):
         before, after, change = figure.subplots(1, 3)
         self.before, self.after = (heat_map(axes, (4, 4), 0, 1) for axes in (before, after))
         self.change = heat_map(change, (4, 4), -1, 1)
+        self.numbers = [Letters(axes) for axes in (before, after, change)]
         slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
         for axes, title in ((before, "first order"), (after, "chosen order"), (change, "the change")):
             axes.set(xticks=range(4), yticks=range(4), xlabel="key", title=title)
@@ -46,9 +47,10 @@ class ReorderedTokens(View):
         before, after = word_weights(range(4), positions, mask), word_weights(tokens, positions, mask)
         change = after[np.ix_(place, place)] - before
         hidden = ~np.tri(4, dtype=bool) & mask
-        self.before.set_data(np.ma.array(before, mask=hidden))
-        self.after.set_data(np.ma.array(after, mask=hidden))
-        self.change.set_data(change)
+        shown = np.ma.array(before, mask=hidden), np.ma.array(after, mask=hidden), np.ma.array(change)
+        for image, numbers, values in zip((self.before, self.after, self.change), self.numbers, shown):
+            image.set_data(values)
+            numbers.number_cells(image, values)
         for word, (key, query) in enumerate(zip(self.keys, self.queries)):
             key.set_x(place[word])
             query.set_y(place[word])
@@ -83,7 +85,7 @@ class FirstTokenCounter(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(-1, 64), ylim=(0, 1.05), xlabel="position of the query", ylabel="weight of the first token")
+        axes.set(xlim=(-1, 64), ylim=(-0.04, 1.05), xlabel="position of the query", ylabel="weight of the first token")
         self.weights = curve(axes, 0, linewidth=1.2, marker=".", markersize=7)
         self.here = points(axes, 1, markersize=11)
 
