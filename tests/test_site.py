@@ -26,7 +26,7 @@ from posviz import views
 from posviz.live import Drawing
 
 LARGEST_CHAPTER = 2_000_000  # bytes
-OTHERS = ["index", "docs/glossary", "docs/claims"]
+OTHERS = ["index", "docs/notation", "docs/source"]
 SAMPLED = [f"notebooks/{name}" for name in SAMPLE]
 PAPER = {"width": 718, "height": 1000}  # pixels: A4 with margins of 10 mm
 
@@ -134,7 +134,7 @@ def test_links_to_other_hosts_are_for_the_reader_only(soups):
 
 
 def test_every_claim_leads_to_its_cell(soups):
-    rows = [row for row in soups["docs/claims"].find_all("tr") if "claim-" in row.get_text()]
+    rows = [row for row in soups["docs/source"].find_all("tr") if "claim-" in row.get_text()]
     assert len(rows) >= 100
     for row in rows:
         chapter = row.find_all("td")[2].get_text()
@@ -374,7 +374,7 @@ def test_a_chapter_has_contents_heading_links_its_neighbours_and_its_notebook(so
         assert len(headings) >= 8 and all(heading.select_one("a.headerlink") for heading in headings)
         assert len(page.select(".bd-sidebar-secondary nav a")) >= len(page.article.select("section > h2"))
         (after,) = page.select("a.right-next")
-        assert after["href"] == (f"{CHAPTERS[number + 1]}.html" if name != CHAPTERS[-1] else "../docs/glossary.html")
+        assert after["href"] == (f"{CHAPTERS[number + 1]}.html" if name != CHAPTERS[-1] else "../docs/notation.html")
         (before,) = page.select("a.left-prev")
         assert before["href"] == (f"{CHAPTERS[number - 1]}.html" if number else "../index.html")
         (download,) = [link for link in page.select("a[download], a.btn") if link.get("href", "").endswith(".ipynb")][

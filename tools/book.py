@@ -1,4 +1,4 @@
-"""The course as a site, `make site`: every chapter, a front page, the glossary and the table of claims.
+"""The course as a site, `make site`: every chapter, a front page, the notation and the claims of the source document.
 
     python tools/book.py [folder]                      all chapters into site/
     python tools/book.py build/x --live 05_rope        moving pictures in these chapters, stills in the others
@@ -21,7 +21,7 @@ import folders
 import pages
 
 FRAMES = pages.ROOT / "build" / "frames"
-PAGES = ("README.md", "docs/glossary.md", "docs/claims.md")
+PAGES = ("README.md", "docs/notation.md", "docs/source.md")
 
 
 def build(folder, live=None, cache_folder=FRAMES):

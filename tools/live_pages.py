@@ -68,7 +68,7 @@ def _drawn(path, cache_folder):
 
 def _read(app, docname, source):
     """What Sphinx reads in place of a file: a chapter with its live pictures, the claims with their links."""
-    if docname == "docs/claims":
+    if docname == "docs/source":
         source[0] = CLAIM.sub(r"| [\1](#\1) |", source[0])
     if not docname.startswith("notebooks/"):
         return
