@@ -65,7 +65,8 @@ def _channels(shades):
 def _file(samples, kind, palette, compress):
     """A PNG file of uint8 samples (height, width, channels); kind: 6 for RGBA, 3 for numbers of a palette."""
     height, width, channels = samples.shape
-    rows = np.zeros((height, 1 + channels * width), np.uint8)  # each row begins with its filter number: 0, none
+    rows = np.empty((height, 1 + channels * width), np.uint8)
+    rows[:, 0] = 0  # the filter number of the row: none
     rows[:, 1:] = samples.reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)  # 8 bits a channel
     parts = _chunk(b"IHDR", header), palette, _chunk(b"IDAT", compress(rows)), _chunk(b"IEND", b"")
