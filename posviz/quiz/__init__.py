@@ -1,9 +1,10 @@
-"""Exercise checks that answer at once: right, not answered yet, or a hint that names the likely mistake.
+"""Exercise checks that answer at once: right, not answered yet, or a hint that names the likely mistake. And bets.
 
-A notebook calls `check("5.1", answer)`; the exercises of a chapter are declared in `posviz/quiz/<stem>.py`.
+A notebook calls `check("5.1", answer)` and `bet("5.1")`; both are declared in `posviz/quiz/<stem>.py`.
 """
 
 import copy
+import html
 import importlib
 import inspect
 import io
@@ -126,10 +127,56 @@ def function(id, expected, *wrong, probes, right, nudge, formula):
     return Exercise(id, expected, wrong, right, nudge, formula, 1e-9, read)
 
 
+@dataclass(frozen=True)
+class Bet:
+    """A prediction that a reader commits to: a click on one of `options` shows whether it is `right`, and the `result`.
+
+    A row of buttons without script or kernel, so that they work in a notebook, on a page and on a slide alike.
+    """
+
+    id: str
+    question: str
+    options: tuple  # short texts, two to five
+    right: str  # one of them
+    result: str  # a sentence with the number that decides
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        button = "border:1px solid #767676;border-radius:6px;padding:4px 12px;cursor:pointer;display:inline-block"
+        rows = ""
+        for option in self.options:
+            verdict = "Your bet is right." if option == self.right else "You lose this bet."
+            words, said = html.escape(option), html.escape(f"{verdict} {self.result}")
+            rows += f'<details name="bet-{self.id}"><summary style="{button}">{words}</summary><p>{said}</p></details>'
+        row = f'<div style="display:flex;flex-wrap:wrap;gap:8px">{rows}</div>'
+        page = f'<div class="posviz-bet"><p><b>Bet {self.id}.</b> {html.escape(self.question)}</p>{row}</div>'
+        return {"text/plain": f"Bet {self.id}. {self.question} {' | '.join(self.options)}", "text/html": page}
+
+
 def exercises(chapter):
     """The exercises of a chapter (0 to 7), by id."""
+    return _declared(chapter, Exercise)
+
+
+def bets(chapter):
+    """The bets of a chapter (0 to 7), by id."""
+    return _declared(chapter, Bet)
+
+
+def _declared(chapter, kind):
     module = importlib.import_module(f"posviz.quiz.{STEMS[int(chapter)]}")
-    return {value.id: value for value in vars(module).values() if isinstance(value, Exercise)}
+    return {value.id: value for value in vars(module).values() if isinstance(value, kind)}
+
+
+def _find(id, declared, kind):
+    try:
+        return declared(id.partition(".")[0])[id]
+    except (KeyError, ValueError, IndexError, AttributeError):
+        raise ValueError(f"there is no {kind} {id!r}; write it as chapter.number, such as '5.1'") from None
+
+
+def bet(id):
+    """The Bet `id` (such as "5.1"), which shows itself at the end of a cell. ValueError for one that does not exist."""
+    return _find(id, bets, "bet")
 
 
 def check(id, answer):
@@ -137,10 +184,7 @@ def check(id, answer):
 
     Raises ValueError for an exercise that does not exist.
     """
-    try:
-        exercise = exercises(id.partition(".")[0])[id]
-    except (KeyError, ValueError, IndexError, AttributeError):
-        raise ValueError(f"there is no exercise {id!r}; write it as chapter.number, such as '5.1'") from None
+    exercise = _find(id, exercises, "exercise")
     result = exercise.check(answer, nudged=id in _nudged)
     if not result.known:
         _nudged.add(id)
