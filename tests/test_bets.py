@@ -9,7 +9,6 @@ import pytest
 from posviz import quiz
 from posviz.chapters import STEMS
 
-
 ROOT = Path(__file__).parent.parent
 BETS = {id: bet for chapter in range(len(STEMS)) for id, bet in quiz.bets(chapter).items()}
 
