@@ -21,12 +21,12 @@ EXAMPLE = quiz.Bet("0.9", "Is 2 < 3 & 1?", ("yes <b>", "no"), "no", "2 < 1 is fa
 
 def test_a_bet_shows_its_options_as_buttons_and_the_result_behind_each():
     page = EXAMPLE._repr_mimebundle_()["text/html"]
-    folded = re.findall(r'<details name="bet-0.9"><summary[^>]*>(.*?)</summary><p>(.*?)</p></details>', page)
+    folded = re.findall(r'<details name="bet-0.9"><summary[^>]*>(.*?)</summary><p[^>]*>(.*?)</p></details>', page)
     assert folded == [
-        ("yes &lt;b&gt;", "You lose this bet. 2 &lt; 1 is false."),
-        ("no", "Your bet is right. 2 &lt; 1 is false."),
+        ("yes &lt;b&gt;", "You bet “yes &lt;b&gt;”: lost. 2 &lt; 1 is false."),
+        ("no", "You bet “no”: right. 2 &lt; 1 is false."),
     ]
-    seen = re.sub(r"<p>[^<]*</p></details>", "", page)
+    seen = re.sub(r"<p[^>]*>[^<]*</p></details>", "", page)
     assert "2 &lt; 3 &amp; 1" in seen and "false" not in seen and "right" not in seen
 
 

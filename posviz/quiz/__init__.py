@@ -8,6 +8,7 @@ import html
 import importlib
 import inspect
 import io
+import re
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from numbers import Real
@@ -142,13 +143,19 @@ class Bet:
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         button = "border:1px solid #767676;border-radius:6px;padding:4px 12px;cursor:pointer;display:inline-block"
-        rows = ""
-        for option in self.options:
-            verdict = "Your bet is right." if option == self.right else "You lose this bet."
-            words, said = html.escape(option), html.escape(f"{verdict} {self.result}")
-            rows += f'<details name="bet-{self.id}"><summary style="{button}">{words}</summary><p>{said}</p></details>'
-        row = f'<div style="display:flex;flex-wrap:wrap;gap:8px">{rows}</div>'
-        page = f'<div class="posviz-bet"><p><b>Bet {self.id}.</b> {html.escape(self.question)}</p>{row}</div>'
+        said = {o: f"You bet “{o}”: {'right' if o == self.right else 'lost'}. {self.result}" for o in self.options}
+        row = "".join(
+            f'<details name="bet-{self.id}"><summary style="{button}">{html.escape(option)}</summary>'
+            f'<p style="position:absolute;left:0;right:0;bottom:0;margin:0">{html.escape(words)}</p></details>'
+            for option, words in said.items()
+        )
+        room = re.sub(r"\S", "n", max(said.values(), key=len))  # unseen: nothing below moves when a text appears
+        page = (
+            f'<div class="posviz-bet" style="position:relative">'
+            f"<p><b>Bet {self.id}.</b> {html.escape(self.question)}</p>"
+            f'<div style="display:flex;flex-wrap:wrap;gap:8px">{row}</div>'
+            f'<p aria-hidden="true" style="visibility:hidden;margin:8px 0 0">{room}</p></div>'
+        )
         return {"text/plain": f"Bet {self.id}. {self.question} {' | '.join(self.options)}", "text/html": page}
 
 
