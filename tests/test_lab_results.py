@@ -143,6 +143,21 @@ def test_the_real_model_has_a_row_a_text_and_a_number_for_each_512_tokens():
         assert recorded.smollm2_loss[mode][texts.index(text)].tolist() == loss
 
 
+def test_a_hard_window_hurts_the_real_model_and_its_first_token_alone_mends_most_of_it():
+    """Six parts of texts, 512 keys in every mode but the first; nats a token, paired (experiments/smollm2.py)."""
+    losses = recorded.smollm2_window_loss
+    assert {mode: loss.shape for mode, loss in losses.items()} == dict.fromkeys(losses, (6,)) and len(losses) == 4
+    all_keys, window, one, four = losses.values()
+
+    def more(loss):
+        return (loss - all_keys).mean(), (loss - all_keys).std(ddof=1) / 6**0.5
+
+    assert more(window) == pytest.approx((0.692, 0.034), abs=1e-3)
+    assert more(one) == pytest.approx((0.102, 0.010), abs=1e-3)
+    assert abs(four - one).max() < 0.01  # StreamingLLM keeps four: this model needs one
+    assert 0.23 < recorded.smollm2_first_weight.min() < recorded.smollm2_first_weight.max() < 0.29
+
+
 @pytest.mark.parametrize(
     "table, key, message",
     [

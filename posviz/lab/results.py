@@ -119,7 +119,7 @@ def _by_key(part, value):
     return _Recorded(((row["encoding"], row["change"], row["seed"]), row[value]) for row in _RESULTS[part])
 
 
-_RESULTS, _RUNS = results(), smollm2()["runs"]
+_RESULTS, _RUNS, _WINDOWS = results(), smollm2()["runs"], smollm2()["windows"]["runs"]
 
 loss = _by_key("rows", "loss")  # nats a byte at each of LENGTHS
 ratio = _by_key("rows", "ratio")  # loss over the loss at the first length, at each of the others
@@ -133,3 +133,8 @@ smollm2_loss = _Recorded(  # plain, pi, ntk, yarn: nats a token, (texts, bins); 
     (mode, [run["loss_by_bin"] for run in _RUNS if run["mode"] == mode])
     for mode in dict.fromkeys(run["mode"] for run in _RUNS)
 )
+smollm2_window_loss = _Recorded(  # mode: nats a token, one number a text, of its last 2,048 tokens
+    (mode, [run["loss"] for run in _WINDOWS if run["mode"] == mode])
+    for mode in dict.fromkeys(run["mode"] for run in _WINDOWS)
+)
+smollm2_first_weight = np.array([run["weight_on_first_token"] for run in _WINDOWS if run["mode"] == "all keys"])
