@@ -4,16 +4,50 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from posviz import quiz
+from posviz import quiz, sinusoidal
 from posviz.chapters import STEMS
+from posviz.views import absolute
 
 ROOT = Path(__file__).parent.parent
 BETS = {id: bet for chapter in range(len(STEMS)) for id, bet in quiz.bets(chapter).items()}
 
 # The option that is right, found by running code, and the numbers that its sentence must name.
 FOUND = {}
+
+
+def found(id):
+    """Registers what the decorated function finds for the bet."""
+    return lambda find: FOUND.setdefault(id, find)
+
+
+@found("3.1")
+def rows_that_change():
+    history, _ = absolute._learning(16)
+    changed = np.flatnonzero((history[0] != history[-1]).any(axis=1)).tolist()
+    return {(0, 15): "0 to 15", (0, 23): "all 24"}[changed[0], changed[-1]], ["16"]
+
+
+@found("3.2")
+def size_of_projected_scores():
+    random, p = np.random.RandomState(0), sinusoidal([0, 500], 128)
+    random.normal(size=(2, 128))  # the chapter draws two words first
+    draws = [random.normal(size=(2, 128, 128)) / 128**0.5 for _ in range(200)]
+    near, far = np.mean([np.abs(p @ w_k @ (p[0] @ w_q)) for w_q, w_k in draws], axis=0)
+    alone = p @ p[0]
+    numbers = [f"{value:.1f}" for value in (near, far, *alone)]
+    return "about the same" if 0.8 < far / near < 1.25 else "something else", numbers
+
+
+@found("3.3")
+def error_beyond_the_fit():
+    n, table = np.arange(640), sinusoidal(range(640), 128)
+    fit = np.linalg.lstsq(np.vstack([table[:512], 0.001**0.5 * np.eye(128)]), np.r_[n[:512], np.zeros(128)], rcond=None)
+    error = np.sqrt(((table @ fit[0] - n) ** 2)[512:].mean())
+    return "more than 100 tokens" if error > 100 else "about 1 token", [f"{error:.0f}"]
+
 
 every_bet = pytest.mark.parametrize("bet", [pytest.param(bet, id=id) for id, bet in BETS.items()])
 EXAMPLE = quiz.Bet("0.9", "Is 2 < 3 & 1?", ("yes <b>", "no"), "no", "2 < 1 is false.")

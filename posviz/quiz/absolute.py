@@ -1,9 +1,9 @@
-"""Exercises of chapter 3: rows, values, padded texts, the score, the base."""
+"""Exercises and bets of chapter 3: rows, values, padded texts, the score, the base."""
 
 import numpy as np
 
 from posviz import sinusoidal
-from posviz.quiz import choice, function, number
+from posviz.quiz import Bet, choice, function, number
 
 NEW_ROWS = number(
     "3.1",
@@ -28,7 +28,7 @@ ROW_BY_HAND = number(
     "3.2",
     _ROW,
     (_ROW[[0, 2, 1, 3]], "That is the concatenated layout. Here sine and cosine of a pair stand side by side."),
-    (_ROW[[1, 0, 3, 2]], "Sine and cosine are exchanged: the sine stands at the even component."),
+    (_ROW[[1, 0, 3, 2]], "Sine and cosine are exchanged: the sine stands at the even feature."),
     (_waves(3, 0.0003), "The 2 of the exponent 2i/d has been counted twice: i is 1 for the second pair."),
     ([*_waves(3)[:1], np.cos(0.3), np.sin(0.03), np.cos(0.003)], "A sine and its cosine share one frequency."),
     (_waves(*np.deg2rad([3, 0.03])), "Those are the waves of angles in degrees. Here they are in radians."),
@@ -36,7 +36,7 @@ ROW_BY_HAND = number(
     within=1e-4,
     right="Pair 0 has turned by 3 rad, pair 1 by 0.03 rad.",
     nudge="By which angle has each of the two pairs turned at position 3?",
-    formula="sin, cos, sin, cos of the angles 3·ω_0 and 3·ω_1, with ω_0 = 1 and ω_1 = 10000^(−2/4).",
+    formula="sin, cos, sin, cos of the angles 3·θ_0 and 3·θ_1, with θ_0 = 1 and θ_1 = 10000^(−2/4).",
 )
 
 
@@ -61,7 +61,7 @@ PADDED_TEXTS = function(
 FAR_KEY = choice(
     "3.4",
     "c",
-    right="Only p·p has a law. Random matrices between the two vectors destroy it; training may build another.",
+    right="Only p_m·p_n alone has a law. Random matrices between the two destroy it; training may build another.",
     a="That holds for p_m · p_n alone. Here a random matrix stands between them: look at 'projected'.",
     b="Slow pairs change little, but that is not what decides. Look at several draws of 'projected'.",
 )
@@ -75,7 +75,7 @@ def smallest_base(dim, length):
 SMALLEST_BASE = function(
     "3.5",
     smallest_base,
-    (lambda dim, length: length ** (dim / (dim - 2)), "A wave of frequency ω is 2π/ω long. The 2π is missing."),
+    (lambda dim, length: length ** (dim / (dim - 2)), "A wave of frequency θ is 2π/θ tokens long. The 2π is missing."),
     (lambda dim, length: length / (2 * np.pi), "The exponent of the last pair is not 1: i runs to dim/2 − 1 only."),
     (lambda dim, length: (length / 2 / np.pi) ** ((dim - 2) / dim), "The exponent is upside down: solve for base."),
     (lambda dim, length: (length / 2 / np.pi) ** (dim / 2), "That sets the length of wave 1, not of the slowest."),
@@ -83,4 +83,28 @@ SMALLEST_BASE = function(
     right="At width 128 and 512 tokens that is a base of 87: the 10,000 of the paper is far on the safe side.",
     nudge="Which pair is the slowest, and how long is its wave for a given base?",
     formula="Set 2π·base^((dim−2)/dim) equal to length and solve for base.",
+)
+
+WHICH_ROWS_CHANGE = Bet(
+    "3.1",
+    "The table has 24 rows, the texts have 16 tokens. Which rows will have changed after 100 steps?",
+    ("all 24", "0 to 15", "0 to 15 much, 16 to 23 a little"),
+    "0 to 15",
+    "Not one number of the rows from 16 to 23 moves: no text looks them up.",
+)
+
+DOES_IT_FADE = Bet(
+    "3.2",
+    "Projected, random matrices: how large is the typical score at distance 500, beside that at distance 0?",
+    ("about a third", "about a half", "about the same", "about the double"),
+    "about the same",
+    "The mean size of 200 draws is 4.5 at distance 0 and 4.4 at 500. The positions alone go from 64.0 to 19.1.",
+)
+
+BEYOND_THE_FIT = Bet(
+    "3.3",
+    "On positions 0 to 511 the reader is off by about 0.01 tokens. By how much on 512 to 639?",
+    ("about 0.1 tokens", "about 1 token", "more than 100 tokens"),
+    "more than 100 tokens",
+    "It is off by 175 tokens: the reading collapses where the fitted range ends.",
 )
