@@ -44,7 +44,10 @@ class Layers:
         for artist in self.moving:
             if artist.get_visible() and not (artist in self.painters and self.painters[artist].paint(self.pixels)):
                 artist.draw(self.renderer)
-        self.renderer.draw_image(self.renderer.new_gc(), 0, 0, self.front)
+        frame = self.pixels.view(np.uint32).reshape(-1)
+        self.under[...] = frame[self.spots]
+        self.sheet.draw_image(self.sheet.new_gc(), 0, 0, self.front)
+        frame[self.spots] = self.under
         return self.pixels
 
     def _rebuild(self):
@@ -68,10 +71,18 @@ class Layers:
         self.renderer.clear()
         for artist in self.in_front:
             artist.draw(self.renderer)
-        self.front = self.pixels[::-1].copy()  # an image begins with its lowest row
+        self._cut_out(self.pixels.view(np.uint32).reshape(-1), self.pixels.shape[1])
         self.painters = {image: HeatMap(image, self.renderer) for image in self.moving if isinstance(image, AxesImage)}
         self.rebuilds += 1
         self.figure.stale = False
+
+    def _cut_out(self, front, width):
+        """Keep the few pixels that the front has, as an image of full rows; the sheet is where they are blended."""
+        spots = np.flatnonzero(front > 0xFFFFFF)  # what a sheet does not show is see-through white
+        self.spots = np.resize(spots, (max(1, -(-len(spots) // width)), width))  # those that fill the last row: twice
+        self.front = front[self.spots[::-1]].view(np.uint8).reshape(*self.spots.shape, 4)  # begins with its lowest row
+        self.sheet = RendererAgg(width, len(self.spots), self.renderer.dpi)
+        self.under = np.asarray(self.sheet.buffer_rgba()).view(np.uint32)[..., 0]
 
 
 def _in_front(figure, moving):
