@@ -10,6 +10,7 @@ _log = logging.getLogger("matplotlib")
 _level_before = _log.level
 _log.setLevel(logging.ERROR)
 import matplotlib.font_manager  # noqa: E402
+from matplotlib.colors import LinearSegmentedColormap  # noqa: E402
 
 from posviz._arguments import one_of, require  # noqa: E402
 
@@ -20,8 +21,11 @@ COLORS = ["#0060A8", "#D05000", "#00795A", "#9C3C8C", "#222222", "#846200", "#3A
 DASHES = ["-", (0, (5, 2)), (0, (6, 2, 1, 2)), (0, (1, 1.5)), "-", (0, (3, 1, 1, 1, 1, 1)), (0, (9, 3)), (0, (2, 2))]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 
-# One map for both uses. Its lightness only rises: in grey, too, the negative is darker than 0, the positive lighter.
-SEQUENTIAL = DIVERGING = "cividis"
+SEQUENTIAL = "cividis"  # its lightness only rises, so it reads in grey, too
+# White at 0: what is not there does not show. In grey the negative end is the darker one; small maps have numbers.
+DIVERGING = LinearSegmentedColormap.from_list(
+    "blue to orange", ["#062B5E", "#5C92CC", "#FFFFFF", "#F5B56E", "#D05000"], N=257
+)
 
 reference = {"color": "#8A8A8A", "linewidth": 1.0, "linestyle": (0, (4, 3)), "zorder": 1}
 

@@ -40,10 +40,11 @@ def test_the_points_are_the_words_before_and_after_attention(order, numbered):
     live, _, sentence = views.WhoBitWhom().drawn(order=order, numbered=numbered)
     same = 0
     sides = mixes(order, numbered), mixes("dog bites man", numbered)
-    for points, rings, now, first in zip(live.points.values(), live.rings.values(), *sides):
-        for point, ring, word in zip(points, rings, VECTORS):
+    for side, names, now, first in zip(live.points, live.names, *sides):
+        assert names.get_offsets()[:, 0] == pytest.approx([now[word][0] for word in VECTORS])
+        for point, ring, move, word in zip(live.points[side], live.rings[side], live.moves[side], VECTORS):
+            assert np.transpose(move.get_data()) == pytest.approx(np.array([first[word], now[word]]))
             assert np.ravel(point.get_data()) == pytest.approx(now[word])
-            assert point.get_label() == word
             assert np.ravel(ring.get_data()) == pytest.approx(first[word])
             assert ring.get_color() == point.get_color()
         same = sum(now[word] == pytest.approx(first[word]) for word in VECTORS)
@@ -51,7 +52,8 @@ def test_the_points_are_the_words_before_and_after_attention(order, numbered):
     assert list(told) == order.split()
     for word, mix in mixes(order, numbered)[1].items():
         assert told[word] == pytest.approx(mix, abs=0.0051)
-    assert f"{same} of the 3 words" in sentence
+    asks = "In another order, which points will leave theirs?" in sentence
+    assert asks == (order == "dog bites man") and (asks or f"{same} of the 3 words" in sentence)
     assert same == (3 if not numbered or order == "dog bites man" else 0)
 
 
@@ -64,25 +66,29 @@ def recorded(name):
 @pytest.mark.parametrize("length", [192, 512, 1024])
 def test_the_curves_are_the_recorded_losses_up_to_the_length(encoding, name, length):
     live, _, sentence = views.LossAlongText().drawn(encoding=encoding, beside="Sandwich", length=length)
-    for line, loss in ((live.first, recorded(name)), (live.second, recorded("sandwich"))):
+    losses = recorded(name), recorded("sandwich"), recorded("learned")
+    for line, loss, end in zip(live.lines[::-1], losses, (length, length, 128), strict=True):
         x, y = line.get_data()
-        assert x.tolist() == [16 * i + 8 for i in range(length // 16)]
-        assert np.array_equal(y, loss[: length // 16])
+        assert x.tolist() == [16 * i + 8 for i in range(end // 16)]
+        assert np.array_equal(y, loss[: end // 16])
     trained, last = recorded(name)[4:8].mean(), recorded(name)[length // 16 - 4 : length // 16].mean()
     assert f"A text of {length:,} bytes" in sentence
     assert f"{encoding} {trained:.2f} and {last:.2f} ({last / trained:.2f} times)" in sentence
-    assert live.first.axes.get_ylim()[0] <= min(y) and max(recorded("sinusoidal")) <= live.first.axes.get_ylim()[1]
+    assert (
+        live.lines[0].axes.get_ylim()[0] <= min(y) and max(recorded("sinusoidal")) <= live.lines[0].axes.get_ylim()[1]
+    )
 
 
 def test_a_learned_table_stops_at_its_last_row():
     live, _, sentence = views.LossAlongText().drawn(encoding="learned table", length=1024)
-    assert len(live.first.get_xdata()) == 8 and len(live.second.get_xdata()) == 64
-    assert "then it stops: it has no vector for position 128" in sentence
+    assert [len(line.get_xdata()) for line in live.lines] == [8, 64, 8]
+    assert "then it stops: no vector for 128" in sentence
 
 
 def test_at_the_trained_length_nothing_is_compared():
     sentence = views.LossAlongText().drawn()[2]
-    assert f"RoPE {recorded('rope')[4:8].mean():.2f}, ALiBi {recorded('alibi')[4:8].mean():.2f}." in sentence
+    assert f"RoPE {recorded('rope')[4:8].mean():.2f}, ALiBi {recorded('alibi')[4:8].mean():.2f}, learned" in sentence
+    assert sentence.endswith("What will more text do to each?") and "times" not in sentence
 
 
 def test_every_encoding_has_its_curve_and_no_torch_is_needed():

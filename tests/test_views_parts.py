@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from posviz import style
@@ -34,7 +35,7 @@ def test_curves_and_points_are_empty_and_keep_the_style_unless_told(axes, index)
 def test_a_signed_map_is_centred_on_0_and_a_field_keeps_its_place(axes):
     signed = parts.heat_map(axes, (3, 4), -2, 2, aspect="auto")
     assert signed.get_array().shape == (3, 4) and signed.get_clim() == (-2, 2)
-    assert signed.get_cmap().name == style.DIVERGING and signed.get_interpolation() == "nearest"
+    assert signed.get_cmap() == style.DIVERGING and signed.get_interpolation() == "nearest"
     assert list(signed.get_extent()) == [-0.5, 3.5, 2.5, -0.5] and len(axes.get_xticks()) > 0
     field = parts.heat_map(axes, None, 0, 1)
     field.set_data(np.zeros((5, 7)))
@@ -79,6 +80,43 @@ def test_numbers_stand_in_their_cells_and_hidden_ones_do_not(axes):
     assert numbers.get_offsets().tolist() == [[0, 0], [1, 0], [0, 1]] and len(numbers.get_paths()) == 3
     same = numbers.get_paths()[0].vertices.tolist() == numbers.get_paths()[2].vertices.tolist()  # no "-0.00"
     assert same and numbers.get_facecolors()[:, :3].tolist() == [[1, 1, 1], [0, 0, 0], [1, 1, 1]]
+    field = parts.heat_map(axes, None, 0, 1)  # a field of any size: its cells fill the square
+    numbers.number_cells(field, np.zeros((2, 4)))
+    assert numbers.get_offsets().tolist() == [[x, y] for y in (0.25, 0.75) for x in (0.125, 0.375, 0.625, 0.875)]
+    numbers.number_cells(field, np.zeros((9, 9)))
+    assert len(numbers.get_paths()) == 0  # too many to read
+
+
+def test_a_signed_map_is_white_at_0_and_told_apart_at_its_ends_in_grey_and_without_red_or_green():
+    low, zero, high = (np.array(style.DIVERGING(value)[:3]) for value in (0.0, 0.5, 1.0))
+    assert zero.tolist() == [1, 1, 1]
+    grey = [np.dot(colour, [0.299, 0.587, 0.114]) for colour in (low, high)]
+    assert grey[1] - grey[0] > 0.2 and low[2] - high[2] > 0.3  # darker; and bluer, which all but few see
+
+
+@pytest.mark.parametrize("rising", [[0.0, 10, 20], [0, 0, 0], [0, 1, 1.5, 40], [5]])
+def test_names_are_moved_apart_as_little_as_possible(rising):
+    apart = parts.apart(np.array(rising), 3.0)
+    assert (np.diff(apart) >= 3 - 1e-9).all() and np.isclose(apart.mean(), np.mean(rising))
+    if (np.diff(rising) >= 3).all():
+        assert apart.tolist() == rising
+
+
+def test_names_stand_where_their_lines_end_now(axes):
+    lines = {name: parts.curve(axes, index) for index, name in enumerate(("first", "second", "third"))}
+    names = parts.EndNames(axes, "second")
+    axes.set(xlim=(0, 10), ylim=(0, 10))
+    names.follow(lines)
+    assert len(names.get_paths()) == 0  # nothing is drawn yet
+    lines["first"].set_data([1, 2], [3, 4])
+    lines["second"].set_data([1, 9], [3, 4])
+    lines["third"].set_data([1, 9], [3, 4])
+    names.follow(lines)
+    (x1, y1), (x2, y2), (x3, y3) = names.get_offsets()
+    assert (x1, x2, x3) == pytest.approx((2, 9, 9)) and y1 == pytest.approx(4)
+    assert y2 < 4 < y3 and y2 + y3 == pytest.approx(8)  # one above the other, round the end of both
+    for colour, line in zip(names.get_facecolors(), lines.values()):
+        assert np.allclose(colour[:3], 0.8 * np.array(to_rgb(line.get_color())))
 
 
 @pytest.mark.parametrize("number, words", [(0.0, "0"), (2.81e-05, "0.0000281"), (0.005, "0.005"), (12.34, "12.3")])

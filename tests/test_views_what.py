@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from posviz import views
+from posviz.views.parts import _outline
 from posviz.views.what import KIND, METHODS, SEES, WHAT_IT_DOES, WHERE, WORDS, method_scores
 
 
@@ -19,13 +20,17 @@ def test_the_sliding_sentence_counts_positions_and_distances(start, inserted, qu
     assert live.now[1].get_ydata().tolist() == distances
     assert live.before[0].get_ydata().tolist() == [0, 1, 2, 3, 4, 5]
     assert live.before[1].get_ydata().tolist() == [WORDS.index(query) - i for i in range(6)]
-    shown = {word.get_position()[0]: word.get_text() for word in live.words if word.get_visible()}
-    assert shown == {place: word for place, word in enumerate(text) if word}
+    assert live.words.get_offsets()[:, 0].tolist() == list(range(len(text)))
+    drawn = [_outline(word).vertices.tolist() for word in text[start:]]
+    assert [path.vertices.tolist() for path in live.words.get_paths()][start:] == drawn
     assert live.chosen.get_x() + live.chosen.get_width() / 2 == pytest.approx(text.index(query))
     assert [int(n) for n in re.findall(r"(?:the|dog|bit|one|big|man) (-?\d+)", sentence)] == distances
     moved = sum(place != i for i, place in enumerate(places))
     longer = sum(d != WORDS.index(query) - i for i, d in enumerate(distances))
-    assert f"{moved} of 6 positions and {longer} of 6 distances" in sentence
+    if start or inserted:
+        assert f"{moved} of 6 positions and {longer} of 6 distances" in sentence
+    else:  # the question, before a move answers it
+        assert "have changed" not in sentence and sentence.endswith("Which of these numbers change when it moves?")
     assert f"“{query}” stands at position {text.index(query)}." in sentence
 
 
@@ -50,7 +55,7 @@ def test_moved_scores_show_the_scores_and_their_change(method, start):
         assert f"is {np.abs(scores - first).max():.2f}:" in sentence
         assert ("only the distance" in sentence) == stays
     else:
-        assert "every change is 0" in sentence
+        assert "the score sees" not in sentence and sentence.endswith("will the right side stay white?")
 
 
 def test_the_scores_of_two_methods_equal_loops():
@@ -88,12 +93,14 @@ def test_exactly_one_box_is_right_for_each_method(method):
     for row, where in enumerate(WHERE):
         for half, sees in enumerate(SEES):
             for side, kind in enumerate(KIND):
-                sentence = live.update(method=method, where=where, sees=sees, kind=kind)
+                sentence = live.update(method=method, where=where, sees=sees, kind=kind, placed="")
                 matches = sum(a == b for a, b in zip((where, sees, kind), METHODS[method]))
                 assert live.box.get_xy() == (2 * half + side, row)
-                assert live.name.get_position() == (2 * half + side + 0.5, row + 0.35)
-                assert live.name.get_text() == method
-                assert live.here.get_text() == ("here" if matches == 3 else "not here") and live.here.get_visible()
+                places = [[2 * half + side + 0.5, row + y] for y in (0.85, 0.62)]
+                assert live.name.get_offsets().tolist() == places[: 1 + (matches < 3)]
+                said = "here" if matches == 3 else "not here"
+                assert np.array_equal(live.name.get_paths()[0].vertices, _outline(said).vertices)
+                assert len(live.cards.get_paths()) == (matches == 3) and f"{int(matches == 3)} of 7 placed" in sentence
                 assert ("All three are right" if matches == 3 else f"right answers {matches} of 3") in sentence
                 assert "enters" not in sentence  # which one is wrong would give a choice of two away
                 right += [(where, sees, kind)] * (matches == 3)
@@ -105,11 +112,29 @@ def test_nothing_is_judged_before_it_is_answered():
     live = explorer.drawing.view
     assert "answered 0 of 3 (" in explorer.sentence and not live.box.get_visible()
     for name, value in zip(("where", "sees", "kind"), METHODS["learned table"]):
-        assert not live.here.get_visible() and "right" not in explorer.sentence
+        assert not live.box.get_visible() and "right" not in explorer.sentence
         explorer.controls[name].value = value
     assert "All three are right" in explorer.sentence and live.box.get_visible()
     explorer.controls["method"].value = "RoPE"  # the answers to the method before are no answers to this one
     assert [explorer.controls[name].value for name in ("where", "sees", "kind")] == ["?"] * 3
-    assert "answered 0 of 3 (" in explorer.sentence and not live.here.get_visible()
-    assert live.name.get_text() == "RoPE?" and live.name.get_position()[1] < 0  # waits above the boxes
+    assert "answered 0 of 3 (" in explorer.sentence and not live.box.get_visible()
+    assert np.array_equal(live.name.get_paths()[0].vertices, _outline("RoPE?").vertices)
+    assert live.name.get_offsets()[0, 1] < 0  # waits above the boxes
+    explorer.close()
+
+
+def test_a_method_in_its_box_stays_there_until_all_seven_are_placed():
+    explorer = views.SortTheMethods().explorer()
+    live = explorer.drawing.view
+    for done, (method, answers) in enumerate(METHODS.items()):
+        explorer.controls["method"].value = method
+        assert f"{done} of 7 placed" in explorer.sentence and len(live.cards.get_paths()) == done
+        for name, value in zip(("where", "sees", "kind"), answers):
+            explorer.controls[name].value = value
+    assert "7 of 7 placed" in explorer.sentence and explorer.values["placed"].split(", ") == list(METHODS)
+    places = live.cards.get_offsets()
+    boxes = [(int(y), int(x)) for x, y in places]
+    for (row, column), (where, sees, kind) in zip(boxes, METHODS.values()):
+        assert (WHERE[row], SEES[column // 2], KIND[column % 2]) == (where, sees, kind)
+    assert len({tuple(place) for place in places}) == 7  # those of one box stand below each other
     explorer.close()

@@ -91,7 +91,7 @@ def test_with_equal_scores_the_counter_reads_one_over_the_number_of_keys():
     "layers, swap, mask", [(1, 2, True), (2, 2, True), (4, 0, True), (3, 5, True), (4, 2, False), (1, 5, False)]
 )
 def test_swapped_tokens_show_the_change_of_every_output(layers, swap, mask):
-    live, _, sentence = views.SwappedTokens().drawn(layers=layers, swap=swap, mask=mask)
+    live, _, sentence = views.SwappedTokens().drawn(layers=layers, swap=swap, mask=mask, swapped=True)
     draw = np.random.RandomState(0)
     x, weights = draw.normal(size=(8, 8)), draw.normal(size=(4, 3, 8, 8)) / math.sqrt(8)
 
@@ -114,11 +114,19 @@ def test_swapped_tokens_show_the_change_of_every_output(layers, swap, mask):
 def test_one_masked_layer_hides_the_swap_from_later_tokens_and_two_show_it():
     live = views.SwappedTokens().drawn()[0]
     for swap in range(6):
-        live.update(layers=1, swap=swap, mask=True)
+        live.update(layers=1, swap=swap, mask=True, swapped=True)
         one = live.changes.get_ydata() > 1e-9
-        live.update(layers=2, swap=swap, mask=True)
+        live.update(layers=2, swap=swap, mask=True, swapped=True)
         two = live.changes.get_ydata() > 1e-9
         assert one.tolist() == [token in (swap, swap + 1) for token in range(8)]
         assert two.tolist() == [token >= swap for token in range(8)]
-        live.update(layers=4, swap=swap, mask=False)
+        live.update(layers=4, swap=swap, mask=False, swapped=True)
         assert not (live.changes.get_ydata() > 1e-9).any()
+
+
+def test_before_the_swap_and_in_the_first_order_the_picture_asks():
+    live, _, sentence = views.SwappedTokens().drawn()
+    assert not live.changes.get_ydata().any() and live.swapped.get_xdata() == [2, 3]
+    assert sentence.endswith("How many of the 8 outputs will change? Swap them.")
+    live, _, sentence = views.ReorderedTokens().drawn()
+    assert not live.change.get_array().any() and sentence.endswith("In another order, will weights change?")

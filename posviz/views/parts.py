@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 from matplotlib.collections import PathCollection
+from matplotlib.colors import to_rgb
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.path import Path
 from matplotlib.textpath import TextPath
@@ -42,11 +43,11 @@ def heat_map(axes, cells, low, high, **look):
     cells: (rows, columns); or None if their number changes: however many there are, they fill the square from 0 to 1,
     which has no ticks, so that no axis need be drawn anew.
     """
-    colours = style.DIVERGING if low < 0 < high else style.SEQUENTIAL
+    look = {"cmap": style.DIVERGING if low < 0 < high else style.SEQUENTIAL} | look
     if cells is None:
         axes.set(xticks=[], yticks=[])
         cells, look = (1, 1), {"extent": (0, 1, 1, 0)} | look  # row 0 at the top, as in every map
-    return axes.imshow(np.zeros(cells), vmin=low, vmax=high, cmap=colours, interpolation="nearest", **look)
+    return axes.imshow(np.zeros(cells), vmin=low, vmax=high, interpolation="nearest", **look)
 
 
 def thousands(numbers):
@@ -86,7 +87,24 @@ def counted(number, thing):
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
-MONO = FontProperties(family="DejaVu Sans Mono")
+def sides(axes, down, across):
+    """[Letters left of the rows, Letters below the columns] of a map, with the names of both sides beyond them."""
+    size = style.font_size()
+    axes.set(xticks=[], yticks=[])
+    axes.set_ylabel(down, labelpad=2.2 * size)
+    axes.set_xlabel(across, labelpad=1.9 * size)
+    return [Letters(axes, -1.2 * size, 0), Letters(axes, 0, -size)]
+
+
+def number_sides(both, numbers):
+    """Write the numbers of rows and columns, which are the same, beside the map: a dozen of them at most."""
+    shown = range(0, len(numbers), -(-len(numbers) // 12))
+    words, middles = [str(numbers[at]) for at in shown], (np.array(shown) + 0.5) / len(numbers)
+    both[0].show(words, 0 * middles, 1 - middles)
+    both[1].show(words, middles, 0 * middles)
+
+
+MONO, SANS = FontProperties(family="DejaVu Sans Mono"), FontProperties(family="DejaVu Sans")
 
 
 class Letters(PathCollection):
@@ -121,18 +139,57 @@ class Letters(PathCollection):
         high = min(share * style.font_size(), 1.25 * room)  # as tall as a row at most, and as wide
         self.set_sizes([min(high, 1.5 * room / len(word)) ** 2 for word in words], self.figure.dpi)
 
-    def number_cells(self, image, values):
-        """Write each value, two decimals, into its cell of a map; hidden ones not."""
-        row, column = np.nonzero(~np.ma.getmaskarray(values))
+    def number_cells(self, image, values, digits=2):
+        """Write each value into its cell of a map of at most 8 × 8 cells; hidden ones not."""
+        (rows, columns), (left, right, bottom, top) = values.shape, image.get_extent()
+        row, column = np.nonzero(~np.ma.getmaskarray(values) & (max(rows, columns) <= 8))
         shown = np.ma.getdata(values)[row, column]
-        self.show([f"{round(value, 2) + 0.0:.2f}" for value in shown], column, row, share=0.72)
-        light = image.to_rgba(shown)[:, :3] @ [0.3, 0.6, 0.1] > 0.5
+        x, y = left + (column + 0.5) * (right - left) / columns, top + (row + 0.5) * (bottom - top) / rows
+        self.show([f"{round(value, digits) + 0.0:.{digits}f}" for value in shown], x, y, share=0.72)
+        light = image.to_rgba(shown)[:, :3] @ [0.3, 0.6, 0.1] > 0.46  # from here on black has the better contrast
         self.set_facecolors(np.where(light, "black", "white"))
 
 
+class EndNames(Letters):
+    """The names of lines or points at their right ends, in their colours, moved apart where they would touch."""
+
+    def __init__(self, axes, longest):
+        """The axes leave room for the longest name."""
+        super().__init__(axes)
+        right = ScaledTranslation(10 / 72, 0, axes.figure.dpi_scale_trans)
+        self.set_offset_transform(axes.transData + right)
+        axes.text(1, 0.5, "  " + longest, transform=axes.transAxes, alpha=0)
+
+    def follow(self, lines):
+        """Stand where the lines, {name: line}, end now."""
+        ends = {name: line.get_xydata()[-1] for name, line in lines.items() if len(line.get_xdata())}
+        places = self.axes.transData.transform(np.array([*ends.values()]).reshape(-1, 2))
+        gap = 1.2 * style.font_size() * self.figure.dpi / 72
+        order = np.argsort(places[:, 0], kind="stable")
+        for near in np.split(order, 1 + np.flatnonzero(np.diff(places[order, 0]) > 4 * gap)):  # side by side
+            near = near[np.argsort(places[near, 1], kind="stable")]
+            places[near, 1] = apart(places[near, 1], gap)
+        self.set_paths([_outline(name, SANS) for name in ends])
+        self.set_offsets(self.axes.transData.inverted().transform(places))
+        self.set_sizes([style.font_size() ** 2], self.figure.dpi)
+        self.set_facecolors([0.8 * np.array(to_rgb(lines[name].get_color())) for name in ends])
+
+
+def apart(numbers, gap):
+    """Rising numbers, moved as little as possible until each is `gap` more than the one before."""
+    blocks = []  # (mean of numbers that touch, how many), once the gaps are taken out
+    for number in numbers - gap * np.arange(len(numbers)):
+        blocks.append((number, 1))
+        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+            (low, below), (high, above) = blocks[-2:]
+            blocks[-2:] = [((low * below + high * above) / (below + above), below + above)]
+    means, counts = np.reshape(blocks, (-1, 2)).T
+    return np.repeat(means, counts.astype(int)) + gap * np.arange(len(numbers))
+
+
 @cache
-def _outline(word):
-    """A word of size 1 with its middle at (0, 0)."""
-    path = TextPath((0, 0), word, size=1, prop=MONO)
+def _outline(word, font=MONO):
+    """A word of size 1 with its middle at (0, 0); in the font of names it begins there."""
+    path = TextPath((0, 0), word, size=1, prop=font)
     middle = -0.05 if word == "␣" else 0.27  # that one hangs below its line, into the next row
-    return Path(path.vertices - (0.3 * len(word), middle), path.codes)
+    return Path(path.vertices - (0.3 * len(word) * (font is MONO), middle), path.codes)

@@ -4,10 +4,11 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from posviz import alibi_slopes, rope, sinusoidal, style, t5_bucket
-from posviz.live import Choice, Steps, View
-from posviz.views.parts import heat_map, points, ring, sentence_case
+from posviz.live import Choice, Steps, Text, View
+from posviz.views.parts import Letters, heat_map, number_sides, points, ring, sentence_case, sides
 
 WORDS = ("the", "dog", "bit", "one", "big", "man")
+EARLIER = ("well", "I", "am", "told", "that", "on", "a", "day")  # before the sentence, the last of them first
 ORANGE, GREEN, BLACK = "#FFD9B8", "#BFE3D6", "#222222"  # two light grounds for black letters
 
 
@@ -17,7 +18,7 @@ class SlidingSentence(View):
     title = "A sentence slides along the text"
     size = (9, 4.8)
     controls = [
-        Steps("start", 0, 8, default=4, unit="tokens", label="text before the sentence"),
+        Steps("start", 0, 8, unit="tokens", label="text before the sentence"),
         Steps("inserted", 0, 3, unit="tokens", label='"old" added before "man"'),
         Choice("query", WORDS, default="bit", label="distances from"),
     ]
@@ -29,8 +30,7 @@ class SlidingSentence(View):
         text.set(xlim=(-0.6, 16.6), ylim=(-1, 1), yticks=[], xticks=range(17), xlabel="position in the text")
         text.spines["left"].set_visible(False)
         self.chosen = text.add_patch(Rectangle((0, -0.8), 0.96, 1.6, facecolor=ORANGE))
-        longest = (*WORDS[:-1], "old", "old", "old", WORDS[-1])
-        self.words = [text.text(0, 0, word, ha="center", va="center") for word in longest]
+        self.words = Letters(text)
         self.before, self.now = [], []
         for axes in (positions, distances):
             axes.set(xlim=(-0.5, 5.5), xticks=range(6), xticklabels=WORDS)
@@ -45,9 +45,9 @@ class SlidingSentence(View):
         first = np.arange(6)  # the positions of the six words where the text begins with them
         place = start + first + inserted * (first == 5)
         at = WORDS.index(query)
-        for word, x, seen in zip(self.words, start + np.r_[:5, 5:8, 5 + inserted], np.arange(9) < 5 + inserted):
-            word.set_x(x)
-            word.set_visible(bool(seen) or word is self.words[-1])
+        text = [*EARLIER[8 - start :], *WORDS[:-1], *["old"] * inserted, WORDS[-1]]
+        self.words.show(text, np.arange(len(text)), np.zeros(len(text)))
+        self.words.set_facecolors(["#6E6E6E"] * start + [BLACK] * 9)
         self.chosen.set_x(place[at] - 0.48)
         changed = []
         for index, (old, new) in enumerate([(first, place), (first[at] - first, place[at] - place)]):
@@ -55,9 +55,12 @@ class SlidingSentence(View):
             self.now[index].set_data(first, new)
             changed.append(int((old != new).sum()))
         listed = ", ".join(f"{word} {distance}" for word, distance in zip(WORDS, place[at] - place))
+        here = f"“{query}” stands at position {place[at]}. Distances from it: {listed}."
+        if not start and not inserted:
+            return f"{here} The text begins with the sentence. Which of these numbers change when it moves?"
         return (
-            f"“{query}” stands at position {place[at]}. Distances from it: {listed}. Compared with the start of the "
-            f"text, {changed[0]} of 6 positions and {changed[1]} of 6 distances have changed."
+            f"{here} Compared with the start of the text, "
+            f"{changed[0]} of 6 positions and {changed[1]} of 6 distances have changed."
         )
 
 
@@ -68,25 +71,28 @@ class MovedScores(View):
     size = (9, 4.2)
     controls = [
         Choice("method", ["learned table", "sinusoidal", "RoPE", "T5 bias", "ALiBi"]),
-        Steps("start", 0, 120, default=40, unit="tokens", label="text before the eight tokens"),
+        Steps("start", 0, 120, unit="tokens", label="text before the eight tokens"),
     ]
     story = {"method": (), "start": (0, 1)}
 
     def draw(self, figure):
         left, right = figure.subplots(1, 2)
-        self.scores, self.change = (heat_map(axes, (8, 8), -4, 4) for axes in (left, right))
-        for image, label in ((self.scores, "score"), (self.change, "change since start 0")):
-            image.axes.set(xticks=range(8), yticks=range(8), xlabel="key token", ylabel="query token")
-            ends = {"ticks": [-4, -2, 0, 2, 4], "extend": "both", "extendfrac": 0.04}
-            figure.colorbar(image, ax=image.axes, label=label, **ends)
+        self.scores, self.change = (heat_map(axes, None, -4, 4) for axes in (left, right))
+        self.numbers = [Letters(axes) for axes in (left, right)]
+        left.set_title("scores")
+        right.set_title("change since the text stood at 0")
+        self.sides = [sides(axes, "position of the query", "position of the key") for axes in (left, right)]
 
     def update(self, method, start):
         scores, first = method_scores(method, start), method_scores(method, 0)
-        self.scores.set_data(scores)
-        self.change.set_data(scores - first)
+        for image, numbers, values in zip((self.scores, self.change), self.numbers, (scores, scores - first)):
+            image.set_data(values)
+            numbers.number_cells(image, values, digits=1)
+        for both in self.sides:
+            number_sides(both, range(start, start + 8))
         largest, name = np.abs(scores - first).max(), sentence_case(method)
         if start == 0:
-            return f"{name}: the text stands at positions 0 to 7. Nothing has moved yet, so every change is 0."
+            return f"{name}: positions 0 to 7, nothing has moved yet. When it moves, will the right side stay white?"
         sees = "only the distance" if largest < 1e-9 else "the positions themselves"
         return (
             f"{name}: positions 0 to 7 became {start} to {start + 7}, every distance stayed. "
@@ -133,8 +139,15 @@ WHAT_IT_DOES = {
 }
 
 
+class Placed(Text):
+    """The methods that are in their boxes, with commas."""
+
+    def corners(self):
+        return ["", ", ".join(METHODS)]
+
+
 class SortTheMethods(View):
-    """Where does a method enter, what does the score see, is anything learned? Put it into one of twelve boxes."""
+    """Where does a method enter, what does the score see, is anything learned? Each goes into one of twelve boxes."""
 
     title = "Methods sorted by three questions"
     size = (9, 3.8)
@@ -143,12 +156,17 @@ class SortTheMethods(View):
         Choice("where", ("?", *WHERE), label="it enters at the"),
         Choice("sees", ("?", *SEES), label="the score sees"),
         Choice("kind", ("?", *KIND), label="its numbers are"),
+        Placed("placed", "", label="placed so far"),
     ]
     story = {"method": (), "where": (), "sees": (), "kind": ()}
 
     def coupled(self, moved, before, values):
-        """Another method is another question: the answers are taken back."""
-        return dict.fromkeys(("where", "sees", "kind"), "?") if moved == "method" else {}
+        """Another method is another question: the answers are taken back. A method in its box stays there."""
+        if moved == "method":
+            return dict.fromkeys(("where", "sees", "kind"), "?")
+        right = (values["where"], values["sees"], values["kind"]) == METHODS[values["method"]]
+        placed = [*_placed(values["placed"]), values["method"]]
+        return {"placed": ", ".join(dict.fromkeys(placed))} if right else {}
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -162,24 +180,38 @@ class SortTheMethods(View):
         for y in range(4):
             axes.axhline(y, color=BLACK, linewidth=1)
         self.box = axes.add_patch(Rectangle((0, 0), 1, 1, edgecolor=BLACK, linewidth=3))
-        look = {"ha": "center", "va": "center"}
-        self.name, self.here = axes.text(0, 0, "", **look), axes.text(0, 0, "", **look, fontweight="bold")
+        self.cards, self.name = Letters(axes), Letters(axes)
 
-    def update(self, method, where, sees, kind):
+    def update(self, method, where, sees, kind, placed):
         answers = (where, sees, kind)
         given, right = 3 - answers.count("?"), sum(map(str.__eq__, answers, METHODS[method]))
         if given == 3:
             row, column = WHERE.index(where), 2 * SEES.index(sees) + KIND.index(kind)
             self.box.set(xy=(column, row), facecolor=GREEN if right == 3 else ORANGE)
             self.box.set_linestyle("-" if right == 3 else (0, (4, 2)))
-            self.name.set(text=method, position=(column + 0.5, row + 0.35))
-            self.here.set(text="here" if right == 3 else "not here", position=(column + 0.5, row + 0.68))
+            words = ["here"] if right == 3 else ["not here", method]
+            self.name.show(words, [column + 0.5] * len(words), [row + 0.85, row + 0.62][: len(words)])
         else:
-            self.name.set(text=f"{method}?", position=(-0.5, -0.15))
+            self.name.show([f"{method}?"], [-0.5], [-0.15])
         self.box.set_visible(given == 3)
-        self.here.set_visible(given == 3)
+        cards = list(dict.fromkeys([*_placed(placed), *[method] * (right == 3)]))
+        spots = [_spot(card) for card in cards]
+        self.cards.show(cards, [x for x, _ in spots], [y for _, y in spots])
         verdict = "All three are right" if right == 3 else f"Not in this box: right answers {right} of 3"
         if given < 3:
             answered = (f"{question}: {answer}" for question, answer in zip(QUESTIONS, answers))
             verdict = f"You have answered {given} of 3 ({', '.join(answered)})"
-        return f"{sentence_case(method)} {WHAT_IT_DOES[method]}. {verdict}."
+        return f"{sentence_case(method)} {WHAT_IT_DOES[method]}. {verdict}. {len(cards)} of 7 placed."
+
+
+def _placed(text):
+    """The methods that a text of names with commas has, in the order of METHODS."""
+    named = text.split(", ")
+    return [method for method in METHODS if method in named]
+
+
+def _spot(method):
+    """Where its name stands in its box, below those of the methods before it."""
+    where, sees, kind = METHODS[method]
+    above = [other for other in METHODS if METHODS[other] == METHODS[method]].index(method)
+    return 2 * SEES.index(sees) + KIND.index(kind) + 0.5, WHERE.index(where) + 0.17 + 0.23 * above

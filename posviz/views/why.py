@@ -16,7 +16,7 @@ class ReorderedTokens(View):
     title = "Reordered tokens and their weights"
     size = (9.6, 3.4)
     controls = [
-        Choice("order", ORDERS, default="man bites big dog"),
+        Choice("order", ORDERS),
         Toggle("positions", label="add positions"),
         Toggle("mask", label="causal mask"),
     ]
@@ -57,7 +57,7 @@ class ReorderedTokens(View):
         case = f"“{order}”, {_with(positions)} positions, {_with(mask)} the causal mask"
         moved, largest = (place != range(4)).sum(), np.abs(change).max()
         if not moved:
-            return f"{case}: the first order, nothing is moved. Choose another order."
+            return f"{case}: the first order, nothing is moved. In another order, will weights change?"
         verdict = "weights of the same two tokens differ"
         if largest < 1e-9:
             verdict = "every weight moved along with its two tokens"
@@ -108,10 +108,11 @@ class SwappedTokens(View):
     size = (9, 3.8)
     controls = [
         Steps("layers", 1, 4, label="attention layers"),
-        Steps("swap", 0, 5, default=2, label="swap this token with the next"),
+        Steps("swap", 0, 5, default=2, label="token to swap with the next"),
         Toggle("mask", default=True, label="causal mask"),
+        Toggle("swapped", label="swap them"),
     ]
-    story = {"layers": (), "swap": (), "mask": ()}
+    story = {"swapped": (), "layers": (), "mask": ()}
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -119,12 +120,13 @@ class SwappedTokens(View):
         axes.set(ylim=(-0.02, 1.02), ylabel="change of its output")
         self.stems = curve(axes, 0, linewidth=5, solid_capstyle="butt")
         self.changes = points(axes, 0, label="token")
-        self.swapped = points(axes, 1, markersize=11, label="token that was swapped")
+        self.swapped = points(axes, 1, markersize=11, label="one of the two to swap")
         axes.legend(loc="upper right", frameon=False)
 
-    def update(self, layers, swap, mask):
+    def update(self, layers, swap, mask, swapped):
         order, both = np.arange(8), [swap, swap + 1]
-        order[both] = order[both[::-1]]
+        if swapped:
+            order[both] = order[both[::-1]]
         draw = np.random.RandomState(0)  # a stream of numbers that NumPy promises to keep
         x, weights = draw.normal(size=(8, 8)), draw.normal(size=(4, 3, 8, 8)) / np.sqrt(8)
         before = _outputs(x, weights[:layers], mask)
@@ -134,10 +136,11 @@ class SwappedTokens(View):
         self.stems.set_data(*strokes(token, 0, token, change))
         self.changes.set_data(token, change)
         self.swapped.set_data(both, change[both])
-        return (
-            f"{counted(layers, 'layer')} {_with(mask)} the causal mask, tokens {swap} and {swap + 1} swapped: "
-            f"{(change > 1e-9).sum()} of 8 outputs change. The last token's output changes by {change[-1]:.1%}."
-        )
+        case = f"{counted(layers, 'layer')} {_with(mask)} the causal mask, tokens {swap} and {swap + 1}"
+        if not swapped:
+            return f"{case} not yet swapped. How many of the 8 outputs will change? Swap them."
+        count = (change > 1e-9).sum()
+        return f"{case} swapped: {count} of 8 outputs change. The last token's output changes by {change[-1]:.1%}."
 
 
 def _outputs(x, weights, mask):
