@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import posviz
 from posviz import quiz, sinusoidal
 from posviz.chapters import STEMS
+from posviz.lab.results import loss, ratio
 from posviz.views import absolute
 
 ROOT = Path(__file__).parent.parent
@@ -21,6 +23,86 @@ FOUND = {}
 def found(id):
     """Registers what the decorated function finds for the bet."""
     return lambda find: FOUND.setdefault(id, find)
+
+
+@found("0.1")
+def share_of_comparisons():
+    """LLaMA-7B, causal: 4 operations a comparison and feature, 2 for each weight and token."""
+    shares = [4 * 4096 * 32 * (length + 1) / 2 / (2 * 6.7e9) for length in (2048, 8192, 32_768)]
+    return f"about {shares[0]:.0%}".replace("%", " %"), [f"{share:.0%}".replace("%", " %") for share in shares]
+
+
+@found("0.2")
+def flat_at_1024():
+    times = {name: ratio[name.lower(), None, 1][2] for name in ("RoPE", "ALiBi")}
+    assert ("learned", None, 1) not in loss  # as trained it has no row for position 128
+    return min(times, key=times.get), [f"{number:.2f} times" for number in times.values()]
+
+
+@found("0.3")
+def with_more_before():
+    short, long = loss["rope", None, 1][0], loss["rope", None, 1][2]
+    return "it rises" if long > short else "it falls: more help", [f"{short:.2f}", f"{long:.2f}"]
+
+
+@found("1.1")
+def score_far_from_the_start():
+    q, k = np.array([1.0, 2, 3, 4]), np.array([0.5, -1, 2, 1.5])
+    near, far, turned = (posviz.rope(q, m) @ posviz.rope(k, n) for m, n in ((3, 1), (1000, 998), (1, 3)))
+    return "it stays" if np.isclose(far, near) else "it changes", [f"{near:.6f}", f"{turned:.6f}"]
+
+
+@found("1.2")
+def unmoved():
+    draw = np.random.default_rng(0)
+    x, w_q, w_k = draw.normal(size=(6, 8)), draw.normal(size=(8, 8)), draw.normal(size=(8, 8))
+
+    def scores(name, at):
+        tokens = x + posviz.sinusoidal(at, 8) * (name == "sinusoidal")
+        q, k = tokens @ w_q, tokens @ w_k
+        turned = (posviz.rope(q, at), posviz.rope(k, at)) if name == "RoPE" else (q, k)
+        return turned[0] @ turned[1].T - 0.5 * abs(at[:, None] - at) * (name == "ALiBi")
+
+    at = np.arange(6)
+    names = ("sinusoidal", "RoPE", "ALiBi", "no encoding")
+    kept = [name for name in names if np.allclose(scores(name, at), scores(name, at + 1000))]
+    assert np.array_equal(scores("no encoding", at), scores("no encoding", 2 * at))
+    return "{}, {} and {}".format(*kept), ["0.000"]
+
+
+def chapter_2_layers(count, tokens=6):
+    draw = np.random.RandomState(0)
+    return draw.normal(size=(tokens, 8)), draw.normal(size=(count, 3, 8, 8)) / 2
+
+
+@found("2.1")
+def as_before():
+    x, ((w_q, w_k, w_v),) = chapter_2_layers(1)
+    order = [3, 0, 5, 1, 4, 2]
+    before, after = (posviz.attention_weights(x @ w_q, x @ w_k) @ (x @ w_v) for x in (x, x[order]))
+    place, token = abs(after - before).max(), abs(after - before[order]).max()
+    return "those of each token" if token < 1e-12 else "none", [f"{token:.3f}", f"{place:.3f}"]
+
+
+@found("2.2")
+def outputs_of_equal_tokens():
+    zeros = np.zeros((8, 1))
+    outputs = posviz.attention_weights(zeros, zeros, mask=np.tri(8, dtype=bool)) @ np.ones(8)
+    return "no" if np.ptp(outputs) < 1e-12 else "yes", ["1.0"]
+
+
+@found("2.3")
+def first_change():
+    x, layers = chapter_2_layers(2)
+    before, after, changes = x, x[[3, 0, 4, 1, 2, 5]], []
+    for w_q, w_k, w_v in layers:
+        before, after = (
+            x + posviz.attention_weights(x @ w_q, x @ w_k, mask=np.tri(6, dtype=bool)) @ (x @ w_v)
+            for x in (before, after)
+        )
+        changes.append(abs(after[-1] - before[-1]).max())
+    first = next(number for number, change in enumerate(changes) if change > 1e-9)
+    return ("one", "two")[first], [f"{change:.3f}" for change in changes]
 
 
 @found("3.1")

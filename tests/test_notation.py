@@ -9,9 +9,6 @@ import pages
 import reading
 
 NOT_YET = {  # chapters of the first edition; one that is rewritten leaves this list
-    0,
-    1,
-    2,
     4,
     5,
     6,
@@ -202,6 +199,14 @@ def minutes(chapter):
         yield f"not {reading.sentence(path)!r}; `python tools/reading.py --write` puts it there"
 
 
+def wrong_years(chapter):
+    """A paper has the year of its arXiv number, so that it has the same one everywhere."""
+    for _, text in markdown(chapter):
+        for year, number in re.findall(r"\((20\d\d)\)(?:(?!\(20\d\d\)|\n).)*?arXiv (\d{4})\.\d{4,5}", text):
+            if year[2:] != number[:2]:
+                yield f"({year}), arXiv {number}"
+
+
 def too_many_predictions(chapter):
     if (count := reading.predictions(reading.CHAPTERS[chapter])) > 8:
         yield f"{count} predictions"
@@ -209,7 +214,7 @@ def too_many_predictions(chapter):
 
 RULES = (
     *(unlisted_symbols, badly_defined_terms, terms_before_their_chapter, forbidden_spellings, no_link_to_the_page),
-    *(the_source_document, minutes, too_many_predictions),
+    *(the_source_document, minutes, wrong_years, too_many_predictions),
 )
 
 

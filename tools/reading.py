@@ -1,7 +1,8 @@
 """How long a chapter takes: minutes by one rule, from its words, cells, pictures and exercises.
 
-    python tools/reading.py            words, predictions and minutes of each chapter
-    python tools/reading.py --write    puts the minutes into the chapters and into docs/teaching.md
+    python tools/reading.py                    words, predictions and minutes of each chapter
+    python tools/reading.py --write            puts the minutes into all chapters and into docs/teaching.md
+    python tools/reading.py --write 05_rope    those of the named chapters
 
 A minute for 120 words of the main path (formulas, folded answers and speaker notes not counted), one for each code
 cell, two for each live picture; five for an exercise, ten where a function is to be written. The sum of reading is
@@ -67,9 +68,9 @@ def table(path):
     return line, r"\1 {} min | {} min |".format(*minutes(path))
 
 
-def write():
-    """Put the minutes where they are told."""
-    for path in CHAPTERS:
+def write(paths):
+    """Put the minutes of these chapters where they are told."""
+    for path in paths:
         chapter = path.read_text(encoding="utf-8")
         path.write_text(TIME.sub(sentence(path), chapter), encoding="utf-8")
         line, filled = table(path)
@@ -78,9 +79,10 @@ def write():
 
 def main():
     parser = argparse.ArgumentParser(description="Words, predictions and minutes of each chapter.")
-    parser.add_argument("--write", action="store_true", help="put the minutes into the chapters and the teacher's page")
-    if parser.parse_args().write:
-        write()
+    parser.add_argument("--write", nargs="*", metavar="CHAPTER", help="put the minutes where they are told")
+    names = parser.parse_args().write
+    if names is not None:
+        write(pages.chosen(names or None).values())
     for path in CHAPTERS:
         print(f"{path.stem:16} {words(path):6,} words, {predictions(path):2} predictions, {sentence(path)}")
     print(f"together {sum(map(words, CHAPTERS)):,} words, {sum(map(predictions, CHAPTERS))} predictions")

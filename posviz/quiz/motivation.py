@@ -4,7 +4,8 @@ from math import factorial
 
 import numpy as np
 
-from posviz.quiz import choice, function, number
+from posviz.lab.results import loss, ratio
+from posviz.quiz import Bet, choice, function, number
 
 _GUESSES = np.array([0.5, 0.5, 0.125, 1.0])
 _LOGS = np.log(_GUESSES)
@@ -75,4 +76,30 @@ GROWTH_OF_THE_LOSS = function(
     right="1 means that the loss stays as it was; for the model with RoPE it is close to 2.",
     nudge="Which positions has the model not met in training, and what are they compared with?",
     formula="The mean of loss[trained:] over the mean of loss[:trained].",
+)
+
+SQUARE = Bet(
+    "0.1",
+    "LLaMA-7B was trained on 2,048 tokens. How much work do the comparisons add to the rest of its work?",
+    ("about 4 %", "about 40 %", "about 400 %"),
+    "about 4 %",
+    "The comparisons come to 4 % at 2,048 tokens, 16 % at 8,192 and 64 % at 32,768.",
+)
+
+LONG_TEXT = Bet(
+    "0.2",
+    "A text of 1,024 bytes, 8 times the trained length: which of the three goes on as before?",
+    ("learned table", "RoPE", "ALiBi"),
+    "ALiBi",
+    f"The loss at 1,024 bytes is {ratio['alibi', None, 1][2]:.2f} times that at 128 with ALiBi and "
+    f"{ratio['rope', None, 1][2]:.2f} times with RoPE. The table has no vector for position 128.",
+)
+
+_SHORT, _LONG = loss["rope", None, 1][0], loss["rope", None, 1][2]
+MORE_HELP = Bet(
+    "0.3",
+    "The model with RoPE predicts the same 64 bytes, with 448 bytes before them in place of 64. What does its loss do?",
+    ("it falls: more help", "it stays", "it rises"),
+    "it rises",
+    f"From {_SHORT:.2f} to {_LONG:.2f} nats, although the task is the same and there is more to go by.",
 )

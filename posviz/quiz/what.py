@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from posviz.quiz import choice, function, number
+from posviz.quiz import Bet, choice, function, number
 
 
 def distances(query_positions, key_positions):
@@ -84,4 +84,20 @@ SIX_METHODS = number(
     right="Six methods, four different rows: “input or attention” alone would mix fixed with learned ones.",
     nudge="Ask the three questions of section 8 anew for that method.",
     formula="Where does its formula act? Do the scores of a moved text stay (1)? Does training change it (1)?",
+)
+
+FAR_FROM_THE_START = Bet(
+    "1.1",
+    "With RoPE a query at 3 meets a key at 1. Then the same two vectors stand at 1000 and 998. What does the score do?",
+    ("it gets smaller", "it gets larger", "it stays"),
+    "it stays",
+    "Both times the score is 10.733230. At 1 and 3 it is 14.510411: the score sees the distance, with its sign.",
+)
+
+NO_ENCODING = Bet(
+    "1.2",
+    "Sinusoidal vectors, RoPE, ALiBi, and no encoding at all: which of the four keep their scores when the text moves?",
+    ("RoPE and ALiBi", "RoPE, ALiBi and no encoding", "all four"),
+    "RoPE, ALiBi and no encoding",
+    "All three change by 0.000. The second test tells no encoding apart: stretched, its scores still change by 0.000.",
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from posviz.quiz import choice, function, number
+from posviz.quiz import Bet, choice, function, number
 
 
 def _share(score, other=0):
@@ -106,4 +106,28 @@ MEASURE_ANY_LAYER = function(
     right="0 for doubling and for taking off the mean; not for a running mean (a causal mask) or added positions.",
     nudge="An equivariant layer gives the same rows, in the new order. Which two arrays should then be equal?",
     formula="Compare layer(x[order]) with layer(x)[order], entry by entry, and return the largest absolute difference.",
+)
+
+REORDERED = Bet(
+    "2.1",
+    "Six tokens are put in another order, without mask and positions. Which outputs are as before?",
+    ("those of each place", "those of each token", "none"),
+    "those of each token",
+    "By token the largest difference is 0.000, by place 3.522: the layer is equivariant, not invariant.",
+)
+
+EQUAL_TOKENS = Bet(
+    "2.2",
+    "Causal mask, no encoding, and all eight tokens of the text are equal. Do the outputs still tell the position?",
+    ("yes", "no", "at the first token only"),
+    "no",
+    "All eight outputs are 1.0: the mean of equal values is the same, however many of them are visible.",
+)
+
+TWO_LAYERS = Bet(
+    "2.3",
+    "The first five tokens are reordered, the last stays. From how many layers on does the last token's output change?",
+    ("one", "two", "none, without an encoding"),
+    "two",
+    "The last output changes by 0.000 after one layer and by 2.252 after two.",
 )
