@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import posviz
-from posviz import quiz, sinusoidal
+from posviz import quiz, sinusoidal, t5_bucket, transformer_xl_terms
 from posviz.chapters import STEMS
 from posviz.lab.results import loss, ratio
 from posviz.views import absolute
@@ -129,6 +129,39 @@ def error_beyond_the_fit():
     fit = np.linalg.lstsq(np.vstack([table[:512], 0.001**0.5 * np.eye(128)]), np.r_[n[:512], np.zeros(128)], rcond=None)
     error = np.sqrt(((table @ fit[0] - n) ** 2)[512:].mean())
     return "more than 100 tokens" if error > 100 else "about 1 token", [f"{error:.0f}"]
+
+
+@found("4.1")
+def terms_that_change():
+    x, w_q, w_k = np.array([[1, 0], [0, 1], [1, 1]]), np.array([[1, 0], [0.5, 1]]), np.array([[1, 0.5], [0, 1]])
+    near, far = sinusoidal(range(3), 2), sinusoidal(range(100, 103), 2)
+    change = [
+        max(abs(a[m] @ w_q @ w_k.T @ b[n] - c[m] @ w_q @ w_k.T @ d[n]) for m in range(3) for n in range(3))
+        for a, b, c, d in ((x, x, x, x), (x, near, x, far), (near, x, far, x), (near, near, far, far))
+    ]
+    moved = [str(number) for number, size in enumerate(change, 1) if size > 0.1]
+    return f"{', '.join(moved[:-1])} and {moved[-1]}", [f"{round(size, 3)}" for size in change]
+
+
+@found("4.2")
+def buckets_of_three_distances():
+    one, two, three = t5_bucket([-112, -113, -128], bidirectional=False).tolist()
+    begins = min(distance for distance in range(200) if t5_bucket(-distance, bidirectional=False) == 31)
+    return {False: "all three", True: "113 and 128"}[one != two == three], [str(one), str(two), str(begins)]
+
+
+@found("4.3")
+def what_term_3_sees():
+    random = np.random.RandomState(0)
+    q, k, r = random.normal(size=(3, 4, 2))
+    other_q, other_k, other_r = random.normal(size=(3, 4, 2))
+    u, v = random.normal(size=(2, 2))
+    third = transformer_xl_terms(q, k, r, u, v).bias_content
+    same = [
+        np.allclose(np.tril(third), np.tril(transformer_xl_terms(*arrays, u, v).bias_content))
+        for arrays in ((other_q, k, r), (q, other_k, r), (q, k, other_r))
+    ]
+    return {(True, False, True): "the key's word"}[tuple(same)], []
 
 
 every_bet = pytest.mark.parametrize("bet", [pytest.param(bet, id=id) for id, bet in BETS.items()])
