@@ -64,7 +64,7 @@ def test_the_score_matrix_is_the_sum_of_the_terms_of_each_pair(method, terms, fi
         assert np.ma.getmaskarray(view.newest.get_array()).all() or np.isnan(view.newest.get_array()).all()
         assert "is left out" in sentence
     assert view.heading.get_text() == f"term {terms}: {relative.ScoreTerms.names[terms - 1]}"
-    assert {place.get_text() for place in view.places} == {f"key j, at positions {first} to {first + 5}"}
+    assert {place.get_text() for place in view.places} == {f"key, at positions {first} to {first + 5}"}
     assert numbers(sentence)[-2:] == pytest.approx([total[5, 0], total[5, 3]], abs=0.006)
 
 
@@ -173,29 +173,29 @@ def loop_bucket(offset, bidirectional, buckets, longest):
     "state",
     [
         {},
-        {"relative": -100},
-        {"relative": 0},
-        {"relative": 7},
-        {"relative": 7, "bidirectional": True},
-        {"relative": -33, "bidirectional": True, "buckets": 12, "longest": 68},
-        {"relative": -200, "buckets": 8, "longest": 40},
-        {"relative": 200, "bidirectional": True, "buckets": 64, "longest": 200},
+        {"distance": 100},
+        {"distance": 0},
+        {"distance": -7},
+        {"distance": -7, "bidirectional": True},
+        {"distance": 33, "bidirectional": True, "buckets": 12, "longest": 68},
+        {"distance": 200, "buckets": 8, "longest": 40},
+        {"distance": -200, "bidirectional": True, "buckets": 64, "longest": 200},
     ],
 )
 def test_the_buckets_are_those_of_a_loop_over_their_edges(state):
     view, _, sentence = relative.T5Buckets().drawn(**state)
     values = relative.T5Buckets().values(**state)
     rule = values["bidirectional"], values["buckets"], values["longest"]
-    offsets = list(range(-200, 201))
-    expected = [loop_bucket(offset, *rule) for offset in offsets]
-    assert np.array_equal(view.all.get_data(), [offsets, expected])
-    here = loop_bucket(values["relative"], *rule)
-    same = [offset for offset, bucket in zip(offsets, expected, strict=True) if bucket == here]
-    assert np.array_equal(view.here.get_data(), [[values["relative"]], [here]])
-    assert np.array_equal(view.shared.get_data(), [[same[0] - 0.5, same[-1] + 0.5], [here, here]])
+    distances = list(range(200, -201, -1))  # from the past on
+    expected = [loop_bucket(-distance, *rule) for distance in distances]
+    assert np.array_equal(view.all.get_data(), [distances, expected])
+    here = loop_bucket(-values["distance"], *rule)
+    same = [distance for distance, bucket in zip(distances, expected, strict=True) if bucket == here]
+    assert np.array_equal(view.here.get_data(), [[values["distance"]], [here]])
+    assert np.array_equal(view.shared.get_data(), [[same[0] + 0.5, same[-1] - 0.5], [here, here]])
     past = [loop_bucket(-distance, *rule) for distance in range(values["longest"] + 1)]
     begins = past.index(past[-1])
-    assert list(view.last.get_xdata()) == [-begins] * 2 and list(view.limit.get_xdata()) == [-values["longest"]] * 2
+    assert list(view.last.get_xdata()) == [begins] * 2 and list(view.limit.get_xdata()) == [values["longest"]] * 2
     assert f"bucket {here} of {values['buckets']}" in sentence
     assert sentence.endswith(f"begins at distance {begins}, not at {values['longest']}.")
 
@@ -208,16 +208,16 @@ def test_the_buckets_are_those_of_a_loop_over_their_edges(state):
             "20 tokens in the past: bucket 17 of 32, shared by distances 19 to 20. "
             "The last bucket of the past begins at distance 113",
         ),
-        ({"relative": -1}, "1 token in the past: bucket 1 of 32, shared by distance 1 alone"),
-        ({"relative": -5}, "bucket 5 of 32, shared by distance 5 alone"),
-        ({"relative": -180}, "bucket 31 of 32, shared by all distances from 113 on"),
-        ({"relative": 50}, "50 tokens in the future: bucket 0 of 32, shared by every key in the future and the query"),
+        ({"distance": 1}, "1 token in the past: bucket 1 of 32, shared by distance 1 alone"),
+        ({"distance": 5}, "bucket 5 of 32, shared by distance 5 alone"),
+        ({"distance": 180}, "bucket 31 of 32, shared by all distances from 113 on"),
+        ({"distance": -50}, "50 tokens in the future: bucket 0 of 32, shared by every key in the future and the query"),
         (
-            {"relative": 50, "bidirectional": True},
+            {"distance": -50, "bidirectional": True},
             "bucket 29 of 32, shared by distances 46 to 63. The last bucket of the past begins at distance 91",
         ),
-        ({"relative": 120, "bidirectional": True}, "bucket 31 of 32, shared by all distances from 91 on"),
-        ({"relative": 0, "bidirectional": True}, "The query itself: bucket 0 of 32, shared by distance 0 alone"),
+        ({"distance": -120, "bidirectional": True}, "bucket 31 of 32, shared by all distances from 91 on"),
+        ({"distance": 0, "bidirectional": True}, "The query itself: bucket 0 of 32, shared by distance 0 alone"),
     ],
 )
 def test_the_sentence_names_the_published_ranges(state, says):
@@ -230,12 +230,12 @@ def test_the_position_part_is_the_score_without_its_first_term(method, key, dist
     view, _, sentence = relative.PositionPart().drawn(method=method, key=key, distance=distance)
     read = []
     for word, curve in view.curves.items():
-        expected = [sum(terms_of_pair(method, word, key, offset, 0)[1:]) for offset in range(-32, 33)]
+        expected = [sum(terms_of_pair(method, word, key, offset, 0)[1:]) for offset in range(32, -33, -1)]
         x, y = curve.get_data()
-        assert list(x) == list(range(-32, 33)) and np.allclose(y, expected)
+        assert list(x) == list(range(32, -33, -1)) and np.allclose(y, expected)
         low, high = curve.axes.get_ylim()
         assert low <= min(y) and max(y) <= high
-        read.append(expected[distance + 32])
+        read.append(expected[32 - distance])
     assert np.allclose(view.read.get_data(), [[distance] * 4, read])
     assert [float(n) for n in re.findall(r"[+-]\d\.\d\d", sentence)] == pytest.approx(read, abs=0.006)
     if method == "T5":
@@ -249,3 +249,28 @@ def test_the_four_curves_differ_in_dash_as_well_as_colour():
     looks = [(curve.get_color(), str(curve.get_linestyle())) for curve in view.curves.values()]
     assert len({colour for colour, _ in looks}) == len(set(looks)) == 4
     assert {colour for colour, _ in looks} == set(style.COLORS[:4])
+
+
+def test_the_past_is_on_the_left_where_past_and_future_both_stand():
+    for view in (relative.T5Buckets, relative.PositionPart):
+        axes = view().drawn()[1].axes[0]
+        assert axes.get_xlim()[0] > 0 > axes.get_xlim()[1] and axes.get_xlabel().startswith("distance m − n")
+
+
+@pytest.mark.parametrize("step, memory", [(0, 0), (1, 2), (2, 1), (3, 3), (4, 0)])
+def test_rows_and_columns_of_the_shift_are_named(step, memory):
+    view = relative.RelativeShift().drawn(step=step, memory=memory)[0]
+    rows, columns = view.cells.get_array().shape
+    words, x, y = relative._side_names(step, rows, columns)
+    distances = [str(distance) for distance in range(3 + memory, -1, -1)]
+    across = [str(n) for n in range(columns)] if step > 1 else ["zero"] * step + distances
+    kind = ["distance", "distance", "column", "key", "key"][step]
+    assert words == [f"{'row' if step == 2 else 'query'} {n}" for n in range(rows)] + across + [kind]
+    assert len(words) == len(x) == len(y) == len(view.names.get_paths())
+    assert x[rows:-1] == list(range(columns)) and y[:rows] == list(range(rows))
+
+
+def test_every_cell_of_a_score_map_has_its_number():
+    view = relative.ScoreTerms().drawn(method="T5", terms=2)[0]
+    newest, total = view.numbers
+    assert len(newest.get_paths()) == 0 and len(total.get_paths()) == 36  # a term left out has no cells

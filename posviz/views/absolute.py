@@ -7,10 +7,15 @@ import numpy as np
 from posviz import rope_frequencies, sinusoidal, softmax, style, wavelengths
 from posviz.lab.results import learned_table, minilm
 from posviz.live import Choice, PowersOfTen, Steps, View
-from posviz.views.parts import curve, decimal, heat_map, points
+from posviz.views.parts import EndNames, curve, decimal, heat_map, points, sentence_case, strokes, weight_bar
 
 ROWS, WIDTH = 24, 16  # the small learned table: positions, features
-TABLES = {"MiniLM": minilm, "small model": learned_table, "sinusoidal": lambda: sinusoidal(range(128), 64)}
+TABLES = {
+    "untrained": lambda: np.random.RandomState(0).normal(size=(128, 64)),
+    "MiniLM": minilm,
+    "small model": learned_table,
+    "sinusoidal": lambda: sinusoidal(range(128), 64),
+}
 
 
 class TableThatLearns(View):
@@ -19,7 +24,7 @@ class TableThatLearns(View):
     title = "A table of positions while it learns"
     size = (9, 4.4)
     controls = [
-        Steps("step", 0, 100, step=5, default=100, label="training step"),
+        Steps("step", 0, 100, step=5, label="training step"),
         Steps("trained", 4, ROWS, step=4, default=16, unit="tokens", label="trained length"),
     ]
     story = {"step": (), "trained": ()}
@@ -30,9 +35,10 @@ class TableThatLearns(View):
         self.weights = heat_map(right, (ROWS, ROWS), 0, 1, aspect="auto")
         left.set(xlabel="feature", ylabel="position", title="the table", xticks=[0, 5, 10, 15])
         right.set(xlabel="position looked at", ylabel="position that looks", title="attention weights")
-        for axes, image in ((left, self.table), (right, self.weights)):
+        for axes in (left, right):
             axes.set_yticks([0, 5, 10, 15, 20])
-            figure.colorbar(image, ax=axes)
+        figure.colorbar(self.table, ax=left, label="value")
+        weight_bar(self.weights)
         self.edges = _edge(left.axhline) + _edge(right.axhline)
 
     def update(self, step, trained):
@@ -40,13 +46,15 @@ class TableThatLearns(View):
         table, visible = history[step // 5], np.tri(ROWS, dtype=bool)
         weights = softmax(table @ match @ table.T, mask=visible)  # (query, key)
         self.table.set_data(table)
-        self.weights.set_data(np.where(visible, weights, np.nan))
+        self.weights.set_data(np.where(visible, np.sqrt(weights), np.nan))
         for edge in self.edges:
             edge.set_ydata([trained - 0.5] * 2)
         back = np.diagonal(weights, -1)  # on the previous token, at positions 1, 2, ...
         inside, beyond = back[: trained - 1].mean(), back[trained - 1 :]
         text = f"Step {step}, texts of {trained} tokens: mean weight on the previous token {inside:.2f}"
         text += f" at positions 1 to {trained - 1}"
+        if step == 0:
+            return f"{text}. All rows are small random vectors, as yet. Which will change in training?"
         if not len(beyond):
             return f"{text}. Every row of the table has been trained."
         return f"{text}, and {beyond.mean():.2f} from position {trained} on, where no row has moved."
@@ -102,10 +110,11 @@ class AlikeRows(View):
         for edge in self.edges:
             edge.set_ydata([row] * 2)
         others = np.where(np.arange(128) == row, -2, cosines[row])
-        means = ", ".join(f"{np.diagonal(cosines, distance).mean():.2f}" for distance in (1, 8, 64))
+        means = ", ".join(f"{round(np.diagonal(cosines, distance).mean(), 2) + 0.0:.2f}" for distance in (1, 8, 64))
+        asks = " Will training make neighbours alike?" if table == "untrained" else ""
         return (
-            f"{table}: the row most like row {row} is row {others.argmax()} (cosine {others.max():.2f}). "
-            f"Mean cosine of rows 1, 8 and 64 apart: {means}."
+            f"{sentence_case(table)}: the row most like row {row} is row {others.argmax()} "
+            f"(cosine {others.max():.2f}). Mean cosine of rows 1, 8 and 64 apart: {means}.{asks}"
         )
 
 
@@ -120,7 +129,7 @@ def _cosines(table):
 
 
 class SinusoidalTable(View):
-    """What does the whole table look like? Every column is one position, every line one component."""
+    """What does the whole table look like? Every column is one position, every line one feature."""
 
     title = "The sinusoidal table"
     size = (9, 4.2)
@@ -134,8 +143,10 @@ class SinusoidalTable(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        self.table = heat_map(axes, (2, 2), -1, 1, aspect="auto")
-        axes.set(xlabel="position k", ylabel="component")
+        self.table = heat_map(
+            axes, (2, 2), -1, 1, aspect="auto", cmap=style.SEQUENTIAL
+        )  # its fine stripes read in grey
+        axes.set(xlabel="position m", ylabel="feature")
         axes.locator_params(nbins=4)  # drawn anew when the table's size changes: each tick takes half a millisecond
         figure.colorbar(self.table, ax=axes, ticks=[-1, 0, 1], label="value")
 
@@ -148,19 +159,19 @@ class SinusoidalTable(View):
         slow = int((waves > positions).sum())
         second = 1 if layout == "interleaved" else dim // 2
         return (
-            f"{positions} positions, {dim} components, base {base:,.0f}: the fastest pair, components 0 and {second}, "
+            f"{positions} positions, {dim} features, base {base:,.0f}: the fastest pair, features 0 and {second}, "
             f"repeats every {waves[0]:.2f} tokens; {slow} of {dim // 2} pairs {'does' if slow == 1 else 'do'} not "
             f"finish one wave."
         )
 
 
 class OneComponent(View):
-    """How long is the wave of one component? Its partner in the pair is a quarter of a wave ahead or behind."""
+    """How long is the wave of one feature? Its partner in the pair is a quarter of a wave ahead or behind."""
 
-    title = "One component along the text"
+    title = "One feature along the text"
     size = (9, 3.6)
     controls = [
-        Steps("component", 0, 127, default=8, label="component j"),
+        Steps("component", 0, 127, default=8, label="feature"),
         Steps("dim", 8, 128, step=8, default=128, unit="features", label="width d"),
         PowersOfTen("base", 1, 6, default=4),
         Steps("length", 16, 64, step=16, default=64, unit="tokens", label="text length"),
@@ -168,54 +179,58 @@ class OneComponent(View):
     story = {"component": (9, 34)}
 
     def coupled(self, moved, before, values):
-        """A component beyond the last widens the table; a narrower table shows its last one and remembers yours."""
+        """A feature beyond the last widens the table; a narrower table shows its last one and remembers yours."""
         least = 8 * (values["component"] // 8 + 1)
         return {"dim": max(least, values["dim"])} if moved == "component" else {}
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(ylim=(-1.15, 1.5), xlabel="position k", ylabel="value", yticks=[-1, 0, 1])
+        axes.set(ylim=(-1.15, 1.15), xlabel="position m", ylabel="value", yticks=[-1, 0, 1])
         axes.locator_params(axis="x", nbins=4)  # few ticks, as the axis is drawn anew with every text length
         axes.axhline(0, **style.reference)
-        self.partner = curve(axes, 1, linewidth=1.4, label="the other one of the pair")
-        self.wave = curve(axes, 0, linewidth=1.6, label="component j")
-        self.tokens = points(axes, 0, markersize=5, label="at a token")
-        axes.legend(loc="upper center", ncols=3, frameon=False, borderaxespad=0.2)
+        self.partner = curve(axes, 1, linewidth=1.4)
+        self.wave = curve(axes, 0, linewidth=1.6)
+        self.tokens = points(axes, 0, markersize=5)
+        self.names = EndNames(axes, "feature 127")
 
     def update(self, component, dim, base, length):
         component = min(component, dim - 1)
         pair, is_cosine = divmod(component, 2)
         frequency = rope_frequencies(dim, base)[pair]
         wave, partner = (np.cos, np.sin) if is_cosine else (np.sin, np.cos)
-        k, tokens = np.linspace(0, length, 1601), np.arange(length + 1)
+        m, tokens = np.linspace(0, length, 1601), np.arange(length + 1)
         if self.wave.axes.get_xlim() != (0, length):  # setting it would draw the axes anew
             self.wave.axes.set_xlim(0, length)
-        self.wave.set_data(k, wave(k * frequency))
-        self.partner.set_data(k, partner(k * frequency))
+        self.wave.set_data(m, wave(m * frequency))
+        self.partner.set_data(m, partner(m * frequency))
         self.tokens.set_data(tokens, wave(tokens * frequency))
+        self.names.follow({f"feature {component}": self.wave, f"feature {component ^ 1}": self.partner})
         wavelength = 2 * np.pi / frequency
         return (
-            f"Component {component} of {dim} is the {'cosine' if is_cosine else 'sine'} of pair {pair}: "
-            f"ω = {decimal(frequency)} rad a token, wavelength 2π/ω = {wavelength:,.1f} tokens, "
+            f"Feature {component} of {dim} is the {'cosine' if is_cosine else 'sine'} of pair {pair}: "
+            f"θ = {decimal(frequency)} rad a token, wavelength 2π/θ = {wavelength:,.1f} tokens, "
             f"{decimal(length / wavelength)} waves in {length} tokens."
         )
 
 
 class BinaryClock(View):
-    """Is the table a smooth binary number? Above the seven digits of each position, below seven sines."""
+    """Is the table a smooth binary number? Seven digits of each position, seven sines, and the steps of both."""
 
     title = "Binary digits and sines"
-    size = (9, 4.6)
-    controls = [Steps("position", 0, 126, default=63, unit="tokens"), Choice("base", [128, 10_000])]
+    size = (9, 5.2)
+    controls = [Steps("position", 0, 126, unit="tokens"), Choice("base", [128, 10_000])]
     story = {"position": (64, 65), "base": ()}
 
     def draw(self, figure):
-        above, below = figure.subplots(2, 1, sharex=True)
+        above, below, steps = figure.subplots(3, 1, sharex=True)
         digits = heat_map(above, (7, 128), 0, 1, aspect="auto")
         digits.set_data(np.arange(128) >> np.arange(7)[:, None] & 1)  # the ones in the first row
-        self.sines = heat_map(below, (7, 128), -1, 1, aspect="auto")
+        self.sines = heat_map(below, (7, 128), -1, 1, aspect="auto", cmap=style.SEQUENTIAL)  # dark to bright, as above
         above.set(ylabel="digit", yticks=[0, 6], yticklabels=["ones", "64s"])
-        below.set(ylabel="sine of pair", yticks=[0, 6], xlabel="position k", xticks=[0, 32, 64, 96, 127])
+        below.set(ylabel="sine of pair", yticks=[0, 6])
+        steps.set(ylim=(0, 7.5), yticks=[0, 7], ylabel="step", xlabel="position m", xticks=[0, 32, 64, 96, 127])
+        self.flips, self.moves = curve(steps, 4, linewidth=2), curve(steps, 1, linestyle="-")
+        steps.set_title("bars: digits that change; line: length of the vector's step")
         self.edges = _edge(above.axvline) + _edge(below.axvline)
 
     def update(self, position, base):
@@ -223,12 +238,15 @@ class BinaryClock(View):
         self.sines.set_data(table[:, 0::2].T)
         for edge in self.edges:
             edge.set_xdata([position + 0.5] * 2)
-        flipped = (position ^ (position + 1)).bit_count()
-        moved = np.linalg.norm(table[position + 1] - table[position])
+        steps = np.arange(position + 1)  # all up to this one
+        flips = np.array([(step ^ (step + 1)).bit_count() for step in range(position + 1)])
+        moves = np.linalg.norm(np.diff(table[: position + 2], axis=0), axis=1)
+        self.flips.set_data(*strokes(steps + 0.5, 0, steps + 0.5, flips))
+        self.moves.set_data(steps + 0.5, moves)
+        flipped, moved = int(flips[-1]), moves[-1]
         return (
             f"From position {position} ({position:07b}) to {position + 1} ({position + 1:07b}): {flipped} of 7 digits "
-            f"change{'s' * (flipped == 1)}. With base {base:,} the vector of sines and cosines moves by {moved:.3f}, "
-            f"as at every step."
+            f"change{'s' * (flipped == 1)}. With base {base:,} the vector of sines and cosines moves by {moved:.3f}."
         )
 
 
@@ -247,11 +265,10 @@ class DecayByDistance(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(0, 512), ylim=(-2.5, 1.3), xlabel="distance (tokens)", ylabel="score change ÷ (d/2)")
+        axes.set(xlim=(0, 512), ylim=(-2.4, 1.2), xlabel="distance (tokens)", ylabel="change since distance 0, ÷ d/2")
         axes.axhline(0, **style.reference)
-        self.alone = curve(axes, 1, linewidth=1.6, label="positions alone")
-        self.score = curve(axes, 0, linewidth=1.6, label="these vectors")
-        axes.legend(loc="upper right", ncols=2, frameon=False)
+        self.alone, self.score = curve(axes, 1, linewidth=1.6), curve(axes, 0, linewidth=1.6)
+        self.names = EndNames(axes, "positions alone")
 
     def update(self, vectors, draw, dim, base):
         distance = np.arange(513)
@@ -259,6 +276,7 @@ class DecayByDistance(View):
         score, alone = _score(vectors, table, draw), table @ table[0]
         self.score.set_data(distance, (score - score[0]) / (dim / 2))
         self.alone.set_data(distance, (alone - alone[0]) / (dim / 2))
+        self.names.follow({"positions alone": self.alone, "these vectors": self.score})
         rises = (np.diff(score) > 0).mean()
         alike = np.corrcoef(score, alone)[0, 1]
         return (
@@ -286,34 +304,39 @@ class ReadThePosition(View):
     size = (9, 4.2)
     controls = [
         Steps("trained", 64, 768, step=64, default=512, unit="tokens", label="trained length"),
+        Steps("used", 64, 1024, step=64, default=512, unit="tokens", label="read up to"),
         Steps("dim", 16, 256, step=16, default=128, unit="features", label="width d"),
         PowersOfTen("penalty", -6, 1, default=-3, label="penalty on large weights"),
     ]
-    story = {"trained": (), "penalty": ()}
+    story = {"used": (), "trained": (), "penalty": ()}
 
     def draw(self, figure):
         axes = figure.subplots()
         axes.set(xlim=(0, 1024), xticks=range(0, 1025, 128), xlabel="true position")
         axes.set(ylim=(-250, 1100), ylabel="position read")
-        axes.plot([0, 1024], [0, 1024], **style.reference, label="right")
-        self.read = curve(axes, 0, label="read")
+        (self.right,) = axes.plot([0, 1024], [0, 1024], **style.reference)
+        self.read = curve(axes, 0)
         self.edge = axes.axvline(0, color=style.COLORS[1], linewidth=3, label="end of training")
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, borderpad=0)
+        axes.legend(loc="upper left", frameon=False)
+        self.names = EndNames(axes, "right")
 
-    def update(self, trained, dim, penalty):
-        k = np.arange(1024)
-        table = sinusoidal(k, dim)
+    def update(self, trained, used, dim, penalty):
+        positions = np.arange(1024)
+        table = sinusoidal(positions, dim)
         seen = table[:trained]
-        weights = np.linalg.solve(seen.T @ seen + penalty * np.eye(dim), seen.T @ k[:trained])
+        weights = np.linalg.solve(seen.T @ seen + penalty * np.eye(dim), seen.T @ positions[:trained])
         read = table @ weights
-        self.read.set_data(k, read)
+        self.read.set_data(positions[:used], read[:used])
+        self.names.follow({"right": self.right, "read": self.read})
         self.edge.set_xdata([trained] * 2)
-        error = (read - k) ** 2
-        inside, beyond = np.sqrt(error[:trained].mean()), np.sqrt(error[trained : trained + 128].mean())
+        inside, beyond = (read[:trained] - positions[:trained]), (read[trained:used] - positions[trained:used])
+        fitted = f"Fitted on positions 0 to {trained - 1}, d = {dim}, penalty {decimal(penalty)}: the root-mean-square"
+        fitted += f" error is {np.sqrt(np.mean(inside**2)):.3f} tokens there"
+        if used <= trained:
+            return f"{fitted}. How will the next positions be read?"
         return (
-            f"Fitted on positions 0 to {trained - 1}, d = {dim}, penalty {decimal(penalty)}: the root-mean-square "
-            f"error is {inside:.3f} tokens there and {beyond:.0f} on the next 128 positions. "
-            f"Position 1,023 is read as {read[-1]:,.0f}."
+            f"{fitted} and {np.sqrt(np.mean(beyond**2)):.0f} from there to {used - 1:,}. "
+            f"Position {used - 1:,} is read as {read[used - 1]:,.0f}."
         )
 
 

@@ -19,6 +19,7 @@ from posviz.views.parts import (
     outside_legend,
     points,
     thousands,
+    weight_bar,
 )
 
 TURN = 2 * np.pi
@@ -340,9 +341,7 @@ class AttentionMicroscope(View):
         axes.set_xlabel("byte that is looked at", labelpad=1.9 * size)
         axes.set_ylabel("byte that looks", labelpad=1.9 * size)
         self.across, self.down = (Letters(axes, *away) for away in ((0, -size), (-size, 0)))
-        marks = [0, 0.05, 0.25, 0.5, 1]  # the map shows square roots, so that small weights are seen
-        bar = figure.colorbar(self.weights, ax=axes, ticks=np.sqrt(marks), label="attention weight", shrink=0.7)
-        bar.set_ticklabels([f"{mark:g}" for mark in marks])
+        weight_bar(self.weights, shrink=0.7)
 
     def update(self, text, encoding, layer, head, shuffle):
         whole = text.encode(errors="replace")

@@ -50,6 +50,13 @@ def heat_map(axes, cells, low, high, **look):
     return axes.imshow(np.zeros(cells), vmin=low, vmax=high, interpolation="nearest", **look)
 
 
+def weight_bar(image, **look):
+    """The colour bar of a map of square roots of attention weights: a map of the weights would hide small ones."""
+    marks = [0, 0.05, 0.25, 0.5, 1]
+    bar = image.axes.figure.colorbar(image, ax=image.axes, ticks=np.sqrt(marks), label="attention weight", **look)
+    bar.set_ticklabels(thousands(marks))
+
+
 def thousands(numbers):
     """Numbers as tick labels, written out: "0.01", "1", "1,000"."""
     return [f"{number:,g}" for number in numbers]

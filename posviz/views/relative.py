@@ -4,7 +4,7 @@ import numpy as np
 
 from posviz import deberta_terms, sinusoidal, style, t5_bucket, transformer_xl_terms
 from posviz.live import Choice, Steps, Toggle, View
-from posviz.views.parts import counted, curve, heat_map, points, sentence_case
+from posviz.views.parts import EndNames, Letters, counted, curve, heat_map, points, sentence_case
 
 # One small example for every method. All numbers are invented; a trained model has learned its own.
 DIM = 8
@@ -56,14 +56,15 @@ class ScoreTerms(View):
 
     def draw(self, figure):
         self.newest, self.total = (heat_map(axes, (6, 6), -6, 6) for axes in figure.subplots(1, 2))
+        self.numbers = [Letters(image.axes) for image in (self.newest, self.total)]
         left, right = self.newest.axes, self.total.axes
         self.heading = left.text(0, 1.03, "", transform=left.transAxes)
         right.set_title("the sum so far")
         self.places = []
         for axes in (left, right):
-            axes.set(ylabel="query i", xticks=range(6), yticks=range(6), xticklabels=TEXT, yticklabels=TEXT)
-            frame = {"linestyle": "none", "marker": "s", "markersize": 25, "markerfacecolor": "none"}
-            for edge, width in (("white", 6), ("black", 2)):  # shows on light and on dark
+            axes.set(ylabel="query", xticks=range(6), yticks=range(6), xticklabels=TEXT, yticklabels=TEXT)
+            frame = {"linestyle": "none", "marker": "s", "markersize": 33, "markerfacecolor": "none"}
+            for edge, width in (("white", 5), ("black", 2)):  # shows on light and on dark
                 axes.plot([0, 3], [5, 5], **frame, markeredgecolor=edge, markeredgewidth=width)
             self.places.append(axes.text(0.5, -0.14, "", transform=axes.transAxes, ha="center", va="top"))
         figure.colorbar(self.total, ax=[left, right], ticks=[-6, -3, 0, 3, 6], label="raw score")
@@ -72,11 +73,13 @@ class ScoreTerms(View):
         parts = score_terms(method, TEXT, TEXT, first)[:terms]
         total = sum(parts)
         size = np.abs(parts[-1]).max()
-        self.newest.set_data(parts[-1] if size else np.full((6, 6), np.nan))
-        self.total.set_data(total)
+        newest = np.ma.masked_array(parts[-1], mask=not size)
+        for image, numbers, values in zip((self.newest, self.total), self.numbers, (newest, total)):
+            image.set_data(values)
+            numbers.number_cells(image, values)
         self.heading.set_text(f"term {terms}: {self.names[terms - 1]}")
         for place in self.places:
-            place.set_text(f"key j, at positions {first} to {first + 5}")
+            place.set_text(f"key, at positions {first} to {first + 5}")
         named = f"term {terms} ({self.names[terms - 1]})"
         does = f"reaches {size:.2f} in size" if size else "is left out"
         return (
@@ -106,14 +109,18 @@ class RelativeShift(View):
         "As computed: a row a query, a column a distance, {first} … 0. A number is 10 × query + distance.",
         "One column of zeros (marked 0) is put on the left: {rows} rows of {columns} numbers.",
         "Nothing moves in memory; the same numbers are read as {rows} rows of {columns}.",
-        "The first row is dropped. Row i, column j now holds distance i{memory} − j; 6 cells top right hold leftovers.",
+        "The first row is dropped. Query m, key n now hold distance m{memory} − n; 6 cells top right hold leftovers.",
         "The 6 leftovers, for keys in the future, are masked. The rest is right: the last row reads {first} … 0.",
     )
 
     def draw(self, figure):
         axes = figure.subplots()
-        self.cells = heat_map(axes, (4, 4), -1, 4.5, aspect="auto")  # a colour for each query; below them the padding
-        axes.set(xlim=(-0.5, 7.5), ylim=(7.5, -0.5), xticks=range(8), yticks=range(8), xlabel="column", ylabel="row")
+        self.cells = heat_map(
+            axes, (4, 4), -1, 4.5, aspect="auto", cmap=style.SEQUENTIAL
+        )  # a colour for each query; below them the padding
+        axes.set(xlim=(-2.2, 7.5), ylim=(7.5, -1.7))
+        axes.axis("off")
+        self.names = Letters(axes)
         self.numbers = {}  # a number is a marker: one artist for all its cells, quicker than texts
         for value in [PADDING, *(10 * query + distance for query in range(4) for distance in range(7))]:
             digits = "0" if value == PADDING else f"{value:02d}"
@@ -127,10 +134,22 @@ class RelativeShift(View):
         for value, number in self.numbers.items():
             row, column = np.nonzero(cells == value)
             number.set_data(column, row)
+        self.names.show(*_side_names(step, rows, columns))
         self.cells.set_data(cells // 10)  # the query; nan stays nan
         self.cells.set_extent((-0.5, columns - 0.5, rows - 0.5, -0.5))
         known = {"rows": rows, "columns": columns, "first": 3 + memory, "memory": f" + {memory}" if memory else ""}
         return f"Step {step}. " + self.said[step].format(**known)
+
+
+def _side_names(step, rows, columns):
+    """(words, x, y): what the rows of a step are, on their left, and above them what the columns are."""
+    down = [f"query {row}" for row in range(rows)] if step != 2 else [f"row {row}" for row in range(rows)]
+    if step < 2:
+        kind, across = "distance", ["zero"] * step + [str(distance) for distance in range(columns - step)][::-1]
+    else:
+        kind, across = ("column", "key", "key")[step - 2], [str(column) for column in range(columns)]
+    words = [*down, *across, kind]
+    return words, [*[-1.35] * rows, *range(columns), -1.35], [*range(rows), *[-0.95] * (columns + 1)]
 
 
 class T5Buckets(View):
@@ -139,16 +158,16 @@ class T5Buckets(View):
     title = "T5's bucket of each relative position"
     size = (9, 4.4)
     controls = [
-        Steps("relative", -200, 200, default=-20, unit="tokens", label="key − query"),
+        Steps("distance", -200, 200, default=20, unit="tokens", label="query − key"),
         Toggle("bidirectional", label="keys in the future too"),
         Steps("buckets", 8, 64, step=4, default=32),
         Steps("longest", 40, 200, step=4, default=128, unit="tokens", label="max distance"),
     ]
-    story = {"bidirectional": (), "relative": (-100, -16, -15, -14, -9, -8, -7, -1, 7)}
+    story = {"bidirectional": (), "distance": (100, 16, 15, 14, 9, 8, 7, 1, -7)}
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(-205, 205), xlabel="key − query (tokens; the past is on the left)")
+        axes.set(xlim=(205, -205), xlabel="distance m − n (tokens; the past is on the left)")
         axes.set(ylim=(-2, 66), ylabel="bucket")
         axes.axvline(0, **style.reference)
         self.limit = curve(axes, 5, label="max distance")
@@ -158,20 +177,20 @@ class T5Buckets(View):
         self.here = points(axes, 1)
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 
-    def update(self, relative, bidirectional, buckets, longest):
-        offsets = np.arange(-200, 201)
-        bucket = t5_bucket(offsets, bidirectional, buckets, longest)
-        here = bucket[relative + 200]
-        same = offsets[bucket == here]
+    def update(self, distance, bidirectional, buckets, longest):
+        distances = np.arange(200, -201, -1)  # from the past on
+        bucket = t5_bucket(-distances, bidirectional, buckets, longest)
+        here = bucket[200 - distance]
+        same = distances[bucket == here]
         full = t5_bucket(-np.arange(longest + 1), bidirectional, buckets, longest)
         begins = np.argmax(full == full[-1])
-        self.all.set_data(offsets, bucket)
-        self.shared.set_data([same[0] - 0.5, same[-1] + 0.5], [here, here])
-        self.here.set_data([relative], [here])
-        self.limit.set_data([-longest, -longest], [0, 66])
-        self.last.set_data([-begins, -begins], [0, 66])
-        side = "past" if relative < 0 else "future"
-        away = f"{counted(abs(relative), 'token')} in the {side}" if relative else "The query itself"
+        self.all.set_data(distances, bucket)
+        self.shared.set_data([same[0] + 0.5, same[-1] - 0.5], [here, here])
+        self.here.set_data([distance], [here])
+        self.limit.set_data([longest, longest], [0, 66])
+        self.last.set_data([begins, begins], [0, 66])
+        side = "past" if distance > 0 else "future"
+        away = f"{counted(abs(distance), 'token')} in the {side}" if distance else "The query itself"
         return (
             f"{away}: bucket {here} of {buckets}, shared by {_range(same[0], same[-1])}. "
             f"The last bucket of the past begins at distance {begins}, not at {longest}."
@@ -192,20 +211,21 @@ class PositionPart(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(-32, 32), xlabel="distance i − j (tokens; the future is on the left)")
+        axes.set(xlim=(32, -32), xlabel="distance m − n (tokens; the past is on the left)")
         axes.set(ylim=(-6, 8), ylabel="position part of score", title="one curve for each query word")
         axes.axhline(0, **style.reference)
-        self.curves = {word: curve(axes, index, label=word) for index, word in enumerate(WORDS)}
+        self.curves = {word: curve(axes, index) for index, word in enumerate(WORDS)}
+        self.names = EndNames(axes, "saw")
         self.read = points(axes, 4, markersize=7)
-        axes.legend(loc="upper center", ncols=4, frameon=False, columnspacing=1.0, handlelength=2.6)
 
     def update(self, method, key, distance):
-        offsets = np.arange(-32, 33)
+        offsets = np.arange(32, -33, -1)
         here = []
         for word, line in self.curves.items():
-            part = sum(score_terms(method, [word] * 65, [key] * 65)[1:])[32, ::-1]  # the query stands in the middle
+            part = sum(score_terms(method, [word] * 65, [key] * 65)[1:])[32]  # the query stands in the middle
             line.set_data(offsets, part)
-            here.append(part[distance + 32])
+            here.append(part[32 - distance])
+        self.names.follow(self.curves)
         self.read.set_data([distance] * 4, here)
         read = ", ".join(f"{word} {value:+.2f}" for word, value in zip(self.curves, here))
         spread = max(here) - min(here)
@@ -214,9 +234,9 @@ class PositionPart(View):
 
 
 def _range(first, last):
-    """Relative positions from first to last, all of one bucket, as distances in words; what is shown ends at ±200."""
+    """Distances from first down to last, all of one bucket, in words; what is shown ends at ±200."""
     low, high = sorted((abs(first), abs(last)))
-    if last == 200 and first <= 0:
+    if last == -200 and first >= 0:
         return "every key in the future and the query itself"
     if high == 200:
         return f"all distances from {low} on"

@@ -4,7 +4,18 @@ import numpy as np
 
 from posviz import rope_frequencies, rope_matrix, style
 from posviz.live import Choice, PowersOfTen, Range, Steps, Toggle, View
-from posviz.views.parts import curve, decimal, heat_map, outside_legend, points, strokes
+from posviz.views.parts import (
+    Letters,
+    curve,
+    decimal,
+    heat_map,
+    measured,
+    number_sides,
+    outside_legend,
+    points,
+    sides,
+    strokes,
+)
 
 TURN = 2 * np.pi
 BAR = {"linestyle": "-", "linewidth": 5, "solid_capstyle": "butt"}  # flat ends: its length can be read
@@ -25,7 +36,7 @@ class TurningPair(View):
     controls = [
         Steps("m", 0, 40, default=3, unit="tokens", label="query position m"),
         Steps("n", 0, 40, default=1, unit="tokens", label="key position n"),
-        Range("theta", 0.0, 1.0, 0.05, default=0.3, unit="radians a token", label="speed θ"),
+        Range("theta", 0.0, 1.0, 0.05, default=0.3, unit="radians a token", label="frequency θ"),
         Toggle("together", label="move m and n together"),
     ]
     story = {"together": (), "m": ()}
@@ -39,12 +50,13 @@ class TurningPair(View):
         for x, y in [(1, 0), (0.6, 0.8)]:  # where the two start
             circle.plot([0, x], [0, y], **style.reference | {"linestyle": "-"}, marker="o", markevery=[1], markersize=5)
         self.angle_between = curve(circle, 4)
-        self.key = curve(circle, 1, marker="s", markevery=[1], markersize=9, label="key")
-        self.query = curve(circle, 0, marker="o", markevery=[1], markersize=9, label="query")
+        self.key = curve(circle, 1, marker="s", markevery=[1], markersize=8, label="key")
+        ring = {"markersize": 15, "fillstyle": "none", "markeredgewidth": 2}  # the key is seen in it
+        self.query = curve(circle, 0, marker="o", markevery=[1], **ring, label="query")
         circle.legend(loc="upper center", ncols=2, frameon=False, columnspacing=1.0, borderaxespad=0, reverse=True)
         by_distance.axhline(0, **style.reference)
         by_distance.axvline(0, **style.reference)
-        by_distance.set(xlim=(-42, 42), xlabel="distance m − n (tokens)")
+        by_distance.set(xlim=(42, -42), xlabel="distance m − n (tokens; the past is on the left)")
         by_distance.set(ylim=(-1.12, 1.12), yticks=[-1, -0.5, 0, 0.5, 1], ylabel="score q · k")
         self.score = curve(by_distance, 0, linewidth=1.6)
         self.here = points(by_distance, 3, markersize=10)
@@ -63,7 +75,7 @@ class TurningPair(View):
         turned = f"Query at {m} (turned by {query:.2f} rad), key at {n} (by {n * theta:.2f})"
         if together:
             return f"{turned}. They move together: the distance stays {m - n}, so the score stays {score:+.3f}."
-        return f"{turned}: at distance {m - n} and speed {theta:.2f} the score is {score:+.3f}."
+        return f"{turned}: at distance {m - n} and frequency {theta:.2f} the score is {score:+.3f}."
 
     def coupled(self, moved, before, values):
         """Together, the other position moves by as much; both stop where the first of them meets its end."""
@@ -88,12 +100,18 @@ class ClockWall(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(0, 16), ylim=(0, 4), aspect="equal", title="One dial a pair, the fastest at the top left")
+        axes.set(
+            xlim=(-0.6, 16),
+            ylim=(0, 4),
+            aspect="equal",
+            title="One dial a pair; left, the number of the first in its row",
+        )
         axes.axis("off")
         (self.rims,) = axes.plot([], [], **style.reference | {"linestyle": "-"})
         self.round = curve(axes, 4, linewidth=2.6, label="has come round")
         self.arcs = curve(axes, 1, **BAR, label="turned so far, not yet round")
         self.hands = curve(axes, 0, linewidth=2.4, label="hand")
+        self.numbers = Letters(axes)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3, frameon=False, columnspacing=1.2)
 
     def update(self, position, dim, base):
@@ -101,6 +119,8 @@ class ClockWall(View):
         pitch, columns = _grid(len(angles))
         row, column = np.divmod(np.arange(len(angles)), columns)
         x, y = (column + 0.5) * pitch, 4 - (row + 0.5) * pitch
+        first = np.arange(0, len(angles), columns)
+        self.numbers.show(first.astype(str), np.full(len(first), -0.35), y[first])
         done = angles >= TURN
         self.rims.set_data(_arcs(x, y, 0.42 * pitch, np.full(len(angles), TURN)))
         self.round.set_data(_arcs(x[done], y[done], 0.42 * pitch, np.full(done.sum(), TURN)))
@@ -129,10 +149,17 @@ class RotationMatrix(View):
     def draw(self, figure):
         left, right = figure.subplots(1, 2)
         self.matrix = heat_map(left, None, -1, 1)
-        left.set(xlabel="feature before (0 … d − 1)", ylabel="feature after (d − 1 … 0)")
+        left.set(title="the matrix", facecolor="#E3E3E3")  # what is always 0 is left out
+        self.sides, self.numbers = sides(left, "feature after", "feature before"), Letters(left)
         figure.colorbar(self.matrix, ax=left, ticks=[-1, 0, 1], label="entry")
         self.angles = points(right, 0)
-        right.set(xlim=(-0.5, 15.5), xticks=range(0, 16, 3), xlabel="pair i", axisbelow=True)
+        right.set(
+            title="how far each pair has turned",
+            xlim=(-0.5, 15.5),
+            xticks=range(0, 16, 3),
+            xlabel="pair i",
+            axisbelow=True,
+        )
         right.set(ylim=(-0.3, TURN + 0.3), ylabel="angle within one turn (rad)")
         right.set_yticks(np.linspace(0, TURN, 5), ["0", "π/2", "π", "3π/2", "2π"])
         right.grid(axis="y", color="#D0D0D0", linewidth=0.8)
@@ -142,12 +169,15 @@ class RotationMatrix(View):
         order = np.arange(dim) if layout == "interleaved" else np.r_[0:dim:2, 1:dim:2]  # evens, then odds
         angles = position * rope_frequencies(dim, base)
         never = rope_matrix(1, dim) == 0  # features of two pairs
-        self.matrix.set_data(np.ma.masked_array(matrix, never)[order][:, order])
+        shown = np.ma.masked_array(matrix, never)[order][:, order]
+        self.matrix.set_data(shown)
+        self.numbers.number_cells(self.matrix, shown)
+        number_sides(self.sides, order)
         self.angles.set_data(np.arange(dim // 2), angles % TURN)
         partner = 1 if layout == "interleaved" else dim // 2
         return (
             f"Position {position:,}, base {base:,.0f}, {layout}: {never.sum()} of {never.size} entries are always 0 "
-            f"(left blank). Feature 0 is turned with feature {partner}, by {angles[0]:,.0f} rad; "
+            f"(grey). Feature 0 is turned with feature {partner}, by {angles[0]:,.0f} rad; "
             f"the slowest pair by {decimal(angles[-1])} rad."
         )
 
@@ -197,10 +227,10 @@ class AnglesSeen(View):
     size = (9, 4.2)
     controls = [
         Steps("trained", 512, 8192, step=512, default=2048, unit="tokens", label="trained length"),
-        Steps("used", 512, 32768, step=512, default=8192, unit="tokens", label="used length"),
+        Steps("used", 512, 32768, step=512, default=2048, unit="tokens", label="used length"),
         PowersOfTen("base", 3, 7, default=4),
     ]
-    story = {"used": (2048, 2560), "base": (1e6,)}
+    story = {"used": (2560, 8192), "base": (1e6,)}
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -220,6 +250,12 @@ class AnglesSeen(View):
         self.trained.set_data(pair, seen)
         self.used.set_data(pair, met)
         self.unseen.set_data(strokes(pair[new], seen[new], pair[new], met[new]))
+        if used <= trained:
+            short = np.sum(before < TURN)
+            return (
+                f"Trained on {trained:,} tokens, base {base:,.0f}: {short} of 64 pairs have not come round. "
+                f"Used on {used:,}, no pair meets a new angle. In a longer text, which pairs will?"
+            )
         return (
             f"Trained on {trained:,} tokens, used on {used:,}, base {base:,.0f}: {new.sum()} of 64 pairs "
             f"{'meets' if new.sum() == 1 else 'meet'} angles never seen in training. "
@@ -257,7 +293,7 @@ class RopeAtScale(View):
         share.axhline(1, **style.reference)
         self.here = [axes.axvline(lengths[0], **style.reference) for axes in (cost, share)]
         self.curves = {
-            way: [axes.plot([], [], **style.marker(i) | style.line(i), label=way)[0] for axes in (cost, share)]
+            way: [measured(axes, i, markersize=12 - 3 * i, label=way) for axes in (cost, share)]  # seen where they meet
             for i, way in enumerate(("fused", "textbook formula", "complex numbers"))
         }
         self.curves[LEAST] = cost.plot([], [], color="#6E6E6E", linewidth=1.5, label=LEAST)
@@ -265,7 +301,11 @@ class RopeAtScale(View):
 
     def update(self, exponent, show="counted"):
         table, length, counted = self.tables[show], 2**exponent, show == "counted"
-        names = ("MiB moved", "least possible ÷ moved") if counted else ("milliseconds", "share of a copy's speed")
+        names = (
+            ("MiB moved (float32)", "least possible ÷ moved")
+            if counted
+            else ("milliseconds", "share of a copy's speed")
+        )
         for axes, name in zip(self.axes, names):
             axes.yaxis.label.set_text(name)  # part of its axis, and so drawn anew only when it changes
         for way, curves in self.curves.items():
