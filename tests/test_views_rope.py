@@ -198,7 +198,9 @@ def test_new_angles_are_those_beyond_the_largest_of_training(trained, used, base
         assert view.used.get_ydata()[pair] == pytest.approx(min(1, (used - 1) / turn))
         new += used > trained and trained - 1 < turn
     assert len(pieces(view.unseen)) == new
-    assert f"{new} of 64 pairs" in sentence
+    seen = sum(used_once < 2 * math.pi for used_once in ((trained - 1) * speed(pair, 128, base) for pair in range(64)))
+    asks = sentence.endswith("no pair meets a new angle. In a longer text, which pairs will?")
+    assert asks == (used <= trained) and f"{seen if asks else new} of 64 pairs" in sentence
     for bar in pieces(view.unseen):
         pair = round(bar[0].real)
         assert (bar[0].imag, bar[1].imag) == (view.trained.get_ydata()[pair], view.used.get_ydata()[pair])
@@ -288,13 +290,13 @@ def test_lengths_that_did_not_fit_are_said_and_the_others_shown():
         (TurningPair, {"m": 2, "n": 0}, "+0.947"),
         (TurningPair, {"m": 23, "n": 0}, "+0.952"),
         (RotationMatrix, {"dim": 32}, "960 of 1024 entries"),
-        (AnglesSeen, {}, "23 of 64 pairs meet"),
-        (AnglesSeen, {}, "saw up to 0.236 rad and now reaches 0.946 rad"),
-        (AnglesSeen, {"used": 2048}, "0 of 64 pairs"),
-        (AnglesSeen, {"trained": 5120, "base": 1e3}, "1 of 64 pairs meets"),
+        (AnglesSeen, {"used": 8192}, "23 of 64 pairs meet"),
+        (AnglesSeen, {"used": 8192}, "saw up to 0.236 rad and now reaches 0.946 rad"),
+        (AnglesSeen, {}, "23 of 64 pairs have not come round. Used on 2,048, no pair meets a new angle."),
+        (AnglesSeen, {"trained": 5120, "used": 8192, "base": 1e3}, "1 of 64 pairs meets"),
         (AnglesSeen, {"used": 2560}, "23 of 64 pairs"),
-        (AnglesSeen, {"base": 1e6}, "37 of 64 pairs meet"),
-        (AnglesSeen, {"base": 1e6}, "reaches 0.0102 rad"),
+        (AnglesSeen, {"used": 8192, "base": 1e6}, "37 of 64 pairs meet"),
+        (AnglesSeen, {"used": 8192, "base": 1e6}, "reaches 0.0102 rad"),
     ],
 )
 def test_the_answers_in_the_chapter_are_what_the_pictures_show(view, values, says):
@@ -347,7 +349,7 @@ def test_the_models_are_those_of_the_published_configurations(name, config):
 def test_angles_are_written_without_powers_of_ten():
     assert "by 1,000 rad; the slowest pair by 0.00562 rad" in RotationMatrix().drawn(position=1000, base=1e7)[2]
     assert "e-" not in RotationMatrix().drawn(position=1, base=1e7, dim=32)[2]
-    assert "saw up to 0.000263 rad and now reaches 0.00105 rad" in AnglesSeen().drawn(base=1e7)[2]
+    assert "saw up to 0.000263 rad and now reaches 0.00105 rad" in AnglesSeen().drawn(used=8192, base=1e7)[2]
 
 
 def test_a_small_text_holds_as_many_bytes_as_it_moves():
@@ -361,3 +363,20 @@ def test_no_curve_leaves_the_axes_of_rope_at_scale():
     times |= {"measured, with backward": times["measured, forward"]}
     view = RopeAtScale(times=times).drawn(show="measured, forward")[0]
     assert view.axes[1].get_ylim()[1] > 1.3
+
+
+def test_the_matrix_is_numbered_where_it_can_be_read_and_the_past_of_the_pair_is_on_the_left():
+    view = RotationMatrix().drawn(dim=8, layout="half")[0]
+    assert len(view.numbers.get_paths()) == 16 and len(view.sides[0].get_paths()) == 8
+    assert len(RotationMatrix().drawn(dim=32)[0].numbers.get_paths()) == 0
+    low, high = TurningPair().drawn()[1].axes[1].get_xlim()
+    assert low > 0 > high
+    wall = ClockWall().drawn(dim=96)[0]
+    assert wall.numbers.get_offsets()[:, 1] == pytest.approx(sorted(wall.numbers.get_offsets()[:, 1])[::-1])
+    assert len(wall.numbers.get_paths()) == 3  # the first pair of each row
+
+
+def test_ways_that_cost_the_same_are_told_apart():
+    view = RopeAtScale().drawn()[0]
+    sizes = [curves[0].get_markersize() for curves in list(view.curves.values())[:3]]
+    assert sizes == sorted(sizes, reverse=True) and len(set(sizes)) == 3 and len({*view.curves}) == 4
