@@ -9,6 +9,8 @@ import hashlib
 import io
 import itertools
 import json
+import multiprocessing
+import shutil
 from functools import cache
 from pathlib import Path
 
@@ -16,9 +18,10 @@ import numpy as np
 from PIL import Image
 
 import posviz
-from posviz import views
+from posviz import style, views
 from posviz.live.drawing import DPI, Drawing
 
+CHAPTER = 1_550_000  # bytes for the frames of one chapter: with its text it stays under 2 MB
 MOST = 250  # states of a picture
 FEW = 16  # states of a first try
 SAMPLE = 9  # states that a ground is made of; odd, so that a median is one of them
@@ -26,7 +29,37 @@ GROUND = 15_000  # what a ground costs, in changed pixels
 MOST_GROUNDS = 25
 
 
-def written(name, values, budget, cache_folder):
+def placed(paths, folder, cache_folder, preset="reader"):
+    """Draw the frames of all live pictures of these chapters, two chapters at a time, and put them below `folder`.
+
+    Yields (stem of the chapter, id of the cell, where below `folder`, what the page says and asks for).
+    """
+    with multiprocessing.Pool(2) as pool:
+        jobs = [(path, cache_folder, preset) for path in paths]
+        for path, drawn in zip(paths, pool.starmap(_of_chapter, jobs, chunksize=1)):
+            for cell, (source, picture) in drawn.items():
+                place = f"live/{path.stem}/{cell}"
+                shutil.copytree(source, Path(folder) / place, ignore=shutil.ignore_patterns("*.json"))
+                yield path.stem, cell, place, picture
+
+
+def _of_chapter(path, cache_folder, preset):
+    """{cell id: (folder of the frames, what the page says and asks for)} of a chapter; what one leaves, others take."""
+    stored = [
+        (cell["id"], output["metadata"]["posviz"])
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+        for output in cell.get("outputs", [])
+        if "view" in output.get("metadata", {}).get("posviz", {})
+    ]
+    drawn, left = {}, CHAPTER
+    for number, (cell, made) in enumerate(stored):
+        budget = left // (len(stored) - number)
+        drawn[cell] = written(made["view"], made["values"], budget, cache_folder, preset)
+        left -= sum(file.stat().st_size for file in drawn[cell][0].glob("*.webp"))
+    return drawn
+
+
+def written(name, values, budget, cache_folder, preset="reader"):
     """Draw the frames of the view `name`, which starts at `values`; (folder, what the page says and asks for).
 
     The frames, `budget` bytes at most, lie in the folder, a new one in `cache_folder`: ground-0.webp …, and 0.webp …,
@@ -34,12 +67,15 @@ def written(name, values, budget, cache_folder):
     lie, in percent of the picture), grounds (each state's), controls (caption, slides, words of its stops, at),
     sentences, goes (the state that a state leads to, where controls are coupled), fixed (the other controls, values).
     """
-    made_by = json.dumps([name, values, budget, _code()], sort_keys=True)
+    made_by = json.dumps([name, values, budget, preset, _code()], sort_keys=True)
     folder = Path(cache_folder) / hashlib.sha256(made_by.encode()).hexdigest()[:16]
     told = folder / "picture.json"
     if not told.exists():
         folder.mkdir(parents=True, exist_ok=True)
+        before, _ = style.current()
+        style.use(preset)
         files, picture = _fitting(getattr(views, name)(), values, budget)
+        style.use(before)
         for file, content in files.items():
             (folder / file).write_bytes(content)
         told.write_text(json.dumps(picture), encoding="utf-8")

@@ -6,9 +6,7 @@ claim of the source document gets a place to link to, and the teacher's notes st
 """
 
 import json
-import multiprocessing
 import re
-import shutil
 from pathlib import Path
 
 from docutils.nodes import SkipNode
@@ -16,7 +14,6 @@ from docutils.nodes import SkipNode
 import frames
 import pages
 
-CHAPTER = 1_550_000  # bytes for the frames of one chapter: with its text it stays under 2 MB
 WIDE = 24  # signs of a formula in a line of text that a phone may be too narrow for
 SUMMARY, FORMULA = re.compile(r"<summary>.*?</summary>"), re.compile(r"\$(.+?)\$")  # HTML, where MyST reads no formula
 CLAIM = re.compile(r"\| (claim-[a-z0-9.-]+) \|")
@@ -38,32 +35,12 @@ def slug(title):
 
 
 def _draw(app):
-    """Draw the frames of all live pictures, two chapters at a time; app.live is then {(chapter, cell id): HTML}."""
-    app.live = {}
-    jobs = [
-        (Path(app.srcdir) / "notebooks" / f"{name}.ipynb", app.config.live_frames) for name in app.config.live_chapters
-    ]
-    with multiprocessing.Pool(2) as pool:
-        for (path, _), drawn in zip(jobs, pool.starmap(_drawn, jobs, chunksize=1)):
-            for cell, (folder, picture) in drawn.items():
-                place = f"live/{path.stem}/{cell}"
-                shutil.copytree(folder, Path(app.outdir) / place, ignore=shutil.ignore_patterns("*.json"))
-                app.live[path.stem, cell] = pages.rendered("live.html", picture=picture, folder=f"../{place}")
-
-
-def _drawn(path, cache_folder):
-    """{cell id: (folder of the frames, what the page says and asks for)} of a chapter; what one leaves, others take."""
-    stored = [
-        (cell["id"], output["metadata"]["posviz"])
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
-        for output in cell.get("outputs", [])
-        if "view" in output.get("metadata", {}).get("posviz", {})
-    ]
-    drawn, left = {}, CHAPTER
-    for number, (cell, made) in enumerate(stored):
-        drawn[cell] = frames.written(made["view"], made["values"], left // (len(stored) - number), cache_folder)
-        left -= sum(file.stat().st_size for file in drawn[cell][0].glob("*.webp"))
-    return drawn
+    """Draw the frames of all live pictures; app.live is then {(chapter, cell id): HTML}."""
+    paths = [Path(app.srcdir) / "notebooks" / f"{name}.ipynb" for name in app.config.live_chapters]
+    app.live = {
+        (chapter, cell): pages.rendered("live.html", picture=picture, folder=f"../{place}")
+        for chapter, cell, place, picture in frames.placed(paths, app.outdir, app.config.live_frames)
+    }
 
 
 def _read(app, docname, source):
