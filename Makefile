@@ -88,7 +88,7 @@ site: $(VENV)/.installed-tools  ## write all chapters as a book of web pages, pi
 slides: $(VENV)/.installed-tools  ## write one reveal.js deck a chapter into slides/
 	$(BIN)/python tools/slides.py
 
-student: $(VENV)/.installed  ## write a copy without solutions into student/
+student: $(VENV)/.installed  ## write a copy without solutions and teacher's notes into student/
 	$(BIN)/python tools/student.py
 
 clean:  ## remove what the other targets made, .venv included

@@ -1,4 +1,4 @@
-"""The copy for students: no solution is left, every check is, and it is as good a notebook as its original."""
+"""The copy for students: no solution and no teacher's note is left, every check is, and its README is true."""
 
 import json
 import re
@@ -33,18 +33,20 @@ def test_every_chapter_is_in_the_copy_and_passes_the_lints(copy):
         assert notebooks.problems(path, solutions=False) == []
 
 
-def test_the_lints_find_a_solution_that_was_left(copy):
+def test_the_lints_find_a_solution_and_a_note_that_were_left():
     found = notebooks.problems(NOTEBOOKS[0], solutions=False)
-    assert found and all("a solution in a copy for students" in problem for problem in found)
+    left = [cell for cell in cells_of(NOTEBOOKS[0]) if notebooks.is_teachers(cell)]
+    assert len(found) == len(left) > 0
+    assert all("a solution or a teacher's note in a copy for students" in problem for problem in found)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_only_the_solutions_are_gone(path, copy):
+def test_only_the_solutions_and_the_teachers_notes_are_gone(path, copy):
     before, after = cells_of(path), cells_of(copy / "notebooks" / path.name)
-    assert after == [cell for cell in before if "solution" not in notebooks.tags(cell)]
+    assert after == [cell for cell in before if not notebooks.is_teachers(cell)]
     assert len(after) < len(before)
     text = (copy / "notebooks" / path.name).read_text(encoding="utf-8")
-    assert "<summary>Solution" not in text
+    assert "<summary>Solution" not in text and "For the teacher" not in text
     for cell in before:
         if "solution" in notebooks.tags(cell):
             assert notebooks.solution_code(cell) not in "\n".join(notebooks.source(kept) for kept in after)
@@ -61,3 +63,12 @@ def test_a_solution_runs_in_the_copy_and_is_found_right(copy):
     run = subprocess.run([sys.executable, "-c", code], cwd=copy, capture_output=True, text=True, check=True)
     file, answer = run.stdout.splitlines()
     assert Path(file).is_relative_to(copy.resolve()) and "right" in answer
+
+
+def test_the_readme_is_short_and_names_only_what_the_copy_has(copy):
+    text = (copy / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) < 250 and "make" not in re.findall(r"\w+", text)
+    assert not (copy / "Makefile").exists()
+    named = re.findall(r"`(notebooks/[^`]*)`", text)
+    assert named and all((copy / name).exists() for name in named)
+    assert text.count("-m posviz notebooks") == 2

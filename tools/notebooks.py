@@ -114,7 +114,7 @@ def store(path, content):
 def problems(path, solutions=True):
     """What is wrong with the notebook stored at `path`: a list of sentences, empty for a good one.
 
-    A copy for students has no `solutions`; then none may be left.
+    A copy for students has no `solutions`; then neither they nor teacher's notes may be left.
     """
     content = Path(path).read_bytes()
     notebook = json.loads(content)
@@ -161,6 +161,11 @@ def tags(cell):
     return cell["metadata"].get("tags", [])
 
 
+def is_teachers(cell):
+    """Whether students are not to see a cell: a solution, or a note for the teacher."""
+    return "solution" in tags(cell) or cell["metadata"].get("slideshow", {}).get("slide_type") == "notes"
+
+
 def is_exercise(cell):
     return cell["cell_type"] == "code" and re.search(r"\bquiz\.check\(", source(cell)) is not None
 
@@ -179,8 +184,8 @@ def _cell_problems(cell, following, solutions):
         yield f"metadata that is not stored: {sorted(set(cell['metadata']) - CELL_METADATA)}"
     if not source(cell).strip():
         yield "it is empty"
-    if not solutions and ("solution" in tags(cell) or solution_code(cell) is not None):
-        yield "a solution in a copy for students"
+    if not solutions and (is_teachers(cell) or solution_code(cell) is not None):
+        yield "a solution or a teacher's note in a copy for students"
     if cell["cell_type"] != "code":
         return
     lines = [line for line in source(cell).splitlines() if line.strip()]

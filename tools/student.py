@@ -1,9 +1,10 @@
-"""A copy of the course to hand out, `make student`: the folded solutions are gone, the exercises and their checks stay.
+"""A copy of the course to hand out, `make student`: solutions and teacher's notes are gone, exercises and checks stay.
 
     python tools/student.py [folder]                 into student/
 
-The copy holds all that a student needs to run it: notebooks, package, requirements, README and licence. The checks are
-part of the package, and who reads posviz/quiz can work out some answers from them; docs/teaching.md says so.
+The copy holds all that a student needs to run it: notebooks, package, requirements, licence, and a README of its own,
+web/student.md. The checks are part of the package, and who reads posviz/quiz can work out some answers from them;
+docs/teaching.md says so.
 """
 
 import argparse
@@ -16,17 +17,7 @@ import folders
 import notebooks
 
 ROOT = Path(__file__).resolve().parent.parent
-KEPT = (
-    "README.md",
-    "LICENSE",
-    "NOTICE",
-    "Makefile",
-    "requirements.txt",
-    "environment.yml",
-    "pyproject.toml",
-    "posviz",
-    "jupyter-config",
-)
+KEPT = ("LICENSE", "NOTICE", "requirements.txt", "environment.yml", "pyproject.toml", "posviz", "jupyter-config")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.egg-info", ".ipynb_checkpoints")
 
 
@@ -42,22 +33,23 @@ def build(folder):
             shutil.copytree(ROOT / name, folder / name, ignore=LEFT_OUT)
         else:
             shutil.copyfile(ROOT / name, folder / name)
+    shutil.copyfile(ROOT / "tools" / "web" / "student.md", folder / "README.md")
     written = []
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         written.append(folder / "notebooks" / path.name)
-        written[-1].write_bytes(without_solutions(path.read_bytes()))
+        written[-1].write_bytes(for_students(path.read_bytes()))
     return written
 
 
-def without_solutions(content):
-    """The bytes of a notebook without its solution cells. Nothing else changes, byte by byte."""
+def for_students(content):
+    """The bytes of a notebook without its solutions and the teacher's notes. Nothing else changes, byte by byte."""
     notebook = json.loads(content)
-    notebook["cells"] = [cell for cell in notebook["cells"] if "solution" not in notebooks.tags(cell)]
+    notebook["cells"] = [cell for cell in notebook["cells"] if not notebooks.is_teachers(cell)]
     return (json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode("utf-8")
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Write a copy of the course without solutions.")
+    parser = argparse.ArgumentParser(description="Write a copy of the course without solutions and teacher's notes.")
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "student")
     options = parser.parse_args()
     try:
@@ -68,7 +60,7 @@ def main():
     for problem in found:
         print(problem, file=sys.stderr)
     if not found:
-        print(f"{options.folder}: the copy for students, without solutions")
+        print(f"{options.folder}: the copy for students, without solutions and teacher's notes")
     sys.exit(bool(found))
 
 
