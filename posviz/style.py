@@ -2,6 +2,7 @@
 
 import logging
 import os
+import threading
 from contextlib import contextmanager
 from functools import cache
 
@@ -33,6 +34,9 @@ PRESETS = {
     "reader": {"font": 12.0, "line": 2.2, "marker": 8.0},
     "presenter": {"font": 17.0, "line": 3.6, "marker": 12.0},
 }
+# Held while anything is drawn: matplotlib is not made for threads, and JupyterLab has the messages of controls answered
+# in another thread of the kernel (a "subshell") than the one that runs the cells.
+lock = threading.RLock()
 _current = {"preset": "reader", "pixel_ratio": 1.0}
 
 
@@ -84,15 +88,16 @@ def rc(preset=None):
     Every frame is drawn under them, so only what differs is set, and by `_set`: matplotlib keeps it stable for others,
     and unlike `rc_context` it does not check each value again, which takes longer than a frame.
     """
-    params, ours = matplotlib.rcParams, _settings(preset or _current["preset"])
-    theirs = {key: params._get(key) for key, value in ours.items() if params._get(key) is not value}
-    try:
-        for key in theirs:
-            params._set(key, ours[key])
-        yield
-    finally:
-        for key, value in theirs.items():
-            params._set(key, value)
+    with lock:
+        params, ours = matplotlib.rcParams, _settings(preset or _current["preset"])
+        theirs = {key: params._get(key) for key, value in ours.items() if params._get(key) is not value}
+        try:
+            for key in theirs:
+                params._set(key, ours[key])
+            yield
+        finally:
+            for key, value in theirs.items():
+                params._set(key, value)
 
 
 @cache

@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+import threading
 
 import ipywidgets
 import matplotlib
@@ -14,8 +15,9 @@ import pytest
 from matplotlib import pyplot
 from PIL import Image
 
-from posviz import style
-from posviz.live import Choice, PowersOfTen, Range, Steps, Text, Toggle, View
+from posviz import style, views
+from posviz.live import Choice, Drawing, PowersOfTen, Range, Steps, Text, Toggle, View
+from posviz.live.png import png
 
 
 class Parabola(View):
@@ -405,3 +407,32 @@ def test_two_cells_of_one_source_stay_both_alive_where_the_front_end_names_no_ce
 def test_a_cell_run_ten_times_leaves_one_cells_worth_of_widgets():
     done = subprocess.run([sys.executable, "-c", RERUN], capture_output=True, text=True, timeout=120)
     assert done.stdout.strip().endswith("one cell's worth"), done.stderr
+
+
+def test_a_cell_and_a_moved_control_in_two_threads_leave_whole_pictures():
+    """JupyterLab answers the messages of controls in a thread of the kernel that does not run the cells."""
+    view = views.AttentionMicroscope()
+    explorer, twin = view.explorer(), Drawing(view)
+    here, there = explorer.values, explorer.values | {"layer": 3, "shuffle": True}
+    whole = {png(twin.show(**values)[0]) for values in (here, there)}
+    seen, done = [], threading.Event()
+
+    def drag():
+        while not done.is_set():
+            explorer.values = there if explorer.values == here else here
+            explorer._pending = True
+            explorer._refine()
+            seen.append(explorer.image.value)
+
+    mover = threading.Thread(target=drag)
+    mover.start()
+    try:
+        for _ in range(20):
+            assert explorer.sentence
+            assert png(twin.show(**here)[0]) in whole
+            explorer.drawing.show(**here)
+    finally:
+        done.set()
+        mover.join()
+    assert seen and whole.issuperset(seen)
+    explorer.close()

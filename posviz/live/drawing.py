@@ -58,8 +58,10 @@ class Drawing:
 
     def still(self, **values):
         """(PNG bytes, sentence) of a state, the sentence written under the picture: what a saved notebook keeps."""
-        pixels, sentence = self.show(**values)
-        return png(np.concatenate([pixels, self._caption(sentence)]), small=True), sentence
+        with style.lock:
+            pixels, sentence = self.show(**values)
+            picture = np.concatenate([pixels, self._caption(sentence)])
+        return png(picture, small=True), sentence
 
     @property
     def rebuilds(self):

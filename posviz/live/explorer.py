@@ -6,6 +6,7 @@ import html
 
 import ipywidgets
 
+from posviz import style
 from posviz.live.drawing import DPI, Drawing
 from posviz.live.png import Palette, png
 
@@ -96,8 +97,9 @@ class Explorer(ipywidgets.VBox):
 
     @property
     def sentence(self):
-        self._show()
-        return self._sentence
+        with style.lock:
+            self._show()
+            return self._sentence
 
     def _changed(self, control):
         value = control.read(self.controls[control.name])
@@ -119,6 +121,10 @@ class Explorer(ipywidgets.VBox):
             loop.call_soon(self._show, loop)
 
     def _show(self, loop=None):
+        with style.lock:  # the pixels are one frame's until they are in the PNG file
+            self._show_newest(loop)
+
+    def _show_newest(self, loop):
         """Show the newest state unless it is shown; an error is said in words under the picture and raised again.
 
         In a loop the picture has 256 colours, half the bytes, so that a drag keeps up over a slow line; the exact one
@@ -144,8 +150,10 @@ class Explorer(ipywidgets.VBox):
 
     def _refine(self):
         """The picture shown, in all its colours."""
-        self._resting = None
-        self.image.value = png(self.drawing.show(**self.values)[0])
+        with style.lock:
+            self._resting = None
+            if self.drawing:  # not closed in the meantime, by a cell in another thread
+                self.image.value = png(self.drawing.show(**self.values)[0])
 
     def _repr_mimebundle_(self, include=None, exclude=None, **kwargs):
         picture, sentence = self.drawing.still(**self.values)
