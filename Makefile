@@ -12,7 +12,7 @@ RUFF := $(BIN)/python -m ruff
 SLOW := browser bench* command experiments folders hostile_* lab_* live_drawing notebooks server storing views*
 PAGES := tests/test_front_ends.py tests/test_hostile_chapters.py tests/test_site.py tests/test_slides.py tests/test_wheel.py
 
-.PHONY: help install lab test check test-pages test-all format notebooks site slides student clean
+.PHONY: help install lab test check test-pages test-all format notebooks site slides student gif clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ slides: $(VENV)/.installed-tools  ## write one reveal.js deck a chapter into sli
 
 student: $(VENV)/.installed  ## write a copy without solutions and teacher's notes into student/
 	$(BIN)/python tools/student.py
+
+gif: $(VENV)/.installed-tools  ## draw the moving picture at the top of the README
+	$(BIN)/python tools/gif.py
 
 clean:  ## remove what the other targets made, .venv included
 	rm -rf $(VENV) build site slides student *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parent.parent
@@ -118,9 +119,19 @@ def test_actions_run_on_a_node_that_the_runners_still_have():
 
 def test_a_block_of_the_readme_is_for_one_system_and_can_be_pasted():
     """It names no system, so it has no remark on another one; paths of Windows and of a shell do not meet in it."""
-    for file in ("README.md", "docs/teaching.md"):
+    for file in ("README.md", "docs/start.md", "docs/teaching.md"):
         blocks = re.findall(r"^```\n(.*?)^```$", (ROOT / file).read_text(encoding="utf-8"), re.M | re.S)
         assert blocks
         for block in blocks:
             assert not re.search(r"\b(Windows|Linux|macOS)\b", block), block
             assert not ("\\Scripts\\" in block and re.search(r"/bin/|source |export ", block)), block
+
+
+def test_the_issue_forms_ask_for_what_a_correction_needs():
+    for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):
+        form = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert form["name"] and form["description"]
+        assert all(part["attributes"]["label"] for part in form["body"])
+        assert any(part.get("validations", {}).get("required") for part in form["body"])
+    labels = [part["attributes"]["label"] for part in yaml.safe_load((path.parent / "mistake.yml").read_text())["body"]]
+    assert labels[0] == "Chapter and cell" and "Source" in labels
