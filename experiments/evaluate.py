@@ -4,7 +4,9 @@
     python experiments/evaluate.py --write                                  and put it into posviz/lab/results.json
     python experiments/evaluate.py --write --folder build/seed2             add the second training of every model
 
-Rows of models that were not measured now stay in the file as they are. About ten minutes a folder on one core.
+    python experiments/evaluate.py --write --change clamped                 add one change to the rows that are there
+
+Rows that were not measured now stay in the file as they are. Four minutes a folder on one core.
 """
 
 import argparse
@@ -16,50 +18,57 @@ import numpy as np
 import torch
 
 from posviz import lab
-from posviz.lab import checkpoint, data
+from posviz.lab import checkpoint, data, measure
 from posviz.lab.changes import ROWS, Change
 from posviz.lab.results import CHECKPOINTS, DISTANCES, LENGTHS, POSITIONS, RESULTS
 from stopping import one_line
 
-_ROPE = ("pi", "ntk", "ntk_by_parts", "yarn", "log_n", "ntk+log_n", "yarn+log_n", Change("ntk", 8))
-CHANGES = {"learned": ROWS, "rope": (None, *_ROPE), "xpos": (None, "log_n")}
-OTHERS = (None, "log_n")
-RECALL_CHANGES = {"learned": ROWS, "rope": (None, "pi", "ntk", "yarn", "yarn+log_n")}
+_ROPE = ("pi", "ntk", "ntk_by_parts", "yarn", "clamped", "log_n", "ntk+log_n", "yarn+log_n", Change("ntk", 8))
+CHANGES = {"learned": ROWS, "rope": (None, *_ROPE)}
+CHANGES |= dict.fromkeys(("none", "sinusoidal", "xpos", "rope_nope", "p_rope"), (None, "log_n"))
+OTHERS = (None, "log_n", "log_n_all")  # those that add a bias, which log-n may multiply as well or not
+RECALL_CHANGES = {"learned": ROWS, "rope": (None, "pi", "ntk", "yarn", "clamped", "yarn+log_n")}
 
 
 @one_line
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", action="append", help="a folder of checkpoints; may be given several times")
+    parser.add_argument("--encoding", action="append", choices=lab.ENCODINGS, help="may be given several times")
+    parser.add_argument("--change", action="append", help="only this change; may be given several times")
     parser.add_argument("--write", action="store_true", help="also write results.json")
     options = parser.parse_args(arguments)
-    parts = measured(options.folder or [CHECKPOINTS])
+    parts = measured(options.folder or [CHECKPOINTS], options.encoding, options.change)
     if options.write:
         write(parts)
 
 
-def measured(folders):
-    """Rows of results.json for the models of these folders (one a seed), printed one by one."""
+def measured(folders, encodings=None, changes=None):
+    """Rows of results.json for the models of these folders (one a seed), printed one by one.
+
+    encodings, changes: these alone, and with changes no losses along a text.
+    """
     parts = {"rows": [], "by_position": [], "recall": [], "training": []}
-    for model in models(folders):
+    for model in models(folders, encodings):
         encoding, seed = model.record["encoding"], model.record["seed"]
         parts["training"].append({key: value for key, value in model.record.items() if key != "losses"})
         if model.record["task"] == "copy":
-            new = recall_rows(model, encoding, seed)
+            new = recall_rows(model, encoding, seed, changes)
             parts["recall"] += new
         else:
-            new = loss_rows(model, encoding, seed)
+            new = loss_rows(model, encoding, seed, changes)
             parts["rows"] += new
-            parts["by_position"].append(position_row(model, encoding, seed))
+            if not changes:
+                parts["by_position"].append(position_row(model, encoding, seed))
         for row in new:
             print(line(row), flush=True)
     return parts
 
 
-def models(folders):
+def models(folders, encodings=None):
     """Every model of these folders; one that cannot be loaded gets a line in place of its rows."""
     for folder in folders:
-        for encoding in lab.ENCODINGS:
+        for encoding in encodings or lab.ENCODINGS:
             for task in lab.RECIPES:
                 try:
                     yield lab.load(encoding, task, folder)
@@ -67,13 +76,17 @@ def models(folders):
                     print(error, file=sys.stderr)
 
 
-def loss_rows(model, encoding, seed):
+def wanted(changes, only):
+    return [change for change in changes if not only or label(change) in only]
+
+
+def loss_rows(model, encoding, seed, only=None):
     """One dict for each change of a model."""
     rows = []
-    for change in CHANGES.get(encoding, OTHERS):
-        loss = lab.loss_by_context(model, LENGTHS, change)  # (lengths, texts)
+    for change in wanted(CHANGES.get(encoding, OTHERS), only):
+        loss, entropy = measure.loss_and_entropy(model, LENGTHS, change)  # (lengths, texts), (lengths, layers, heads)
         ratio, error = ratios(loss)
-        entropy = lab.entropy_by_length(model, LENGTHS, change).mean(axis=(1, 2))
+        entropy = entropy.mean(axis=(1, 2))
         rows.append(
             {
                 "encoding": encoding,
@@ -111,7 +124,7 @@ def position_row(model, encoding, seed):
     return {"encoding": encoding, "seed": seed, "loss": loss.reshape(-1, POSITIONS).mean(axis=1).round(4).tolist()}
 
 
-def recall_rows(model, encoding, seed):
+def recall_rows(model, encoding, seed, only=None):
     """One dict for each change of a model of the copy task."""
     return [
         {
@@ -120,7 +133,7 @@ def recall_rows(model, encoding, seed):
             "seed": seed,
             "accuracy": lab.recall(model, DISTANCES, change).round(4).tolist(),
         }
-        for change in RECALL_CHANGES.get(encoding, (None,))
+        for change in wanted(RECALL_CHANGES.get(encoding, (None,)), only)
     ]
 
 
@@ -157,15 +170,19 @@ def write(parts):
 
 
 def merged(old, new):
-    """New rows, and the old ones of seeds or models that were not measured again; in the order of the table."""
+    """New rows, and the old ones that were not measured again; in the order of the table."""
 
     def kind(row):
-        return row["encoding"], row["seed"], row.get("task")
+        return row["encoding"], row["seed"], row.get("task"), row.get("change")
 
-    fresh = {kind(row) for row in new}
-    order = list(lab.ENCODINGS)
-    kept = [row for row in old if kind(row) not in fresh]
-    return sorted(kept + new, key=lambda row: (row["seed"], order.index(row["encoding"])))
+    fresh, order = {kind(row) for row in new}, list(lab.ENCODINGS)
+
+    def place(row):
+        of_model = [label(change) for change in CHANGES.get(row["encoding"], OTHERS)]
+        change = row.get("change")
+        return row["seed"], order.index(row["encoding"]), of_model.index(change) if change in of_model else 0
+
+    return sorted([row for row in old if kind(row) not in fresh] + new, key=place)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import torch
 
 import evaluate
 import minilm
+import questions
 import train
 from posviz import lab
 from posviz.lab import checkpoint, data, training
@@ -210,8 +211,90 @@ def test_measured_models_get_new_rows_and_all_others_keep_theirs(tiny, tmp_path,
             assert new.keys() == row.keys() and all(np.shape(new[key]) == np.shape(row[key]) for key in row)
             assert part != "recall" or new["accuracy"] == pytest.approx(row["accuracy"], abs=0.02)
     out, err = capsys.readouterr()
-    assert out.count("alibi") == 3 and "copied right at  16: 0.7" in out
+    assert out.count("alibi") == 4 and "copied right at  16: 0.7" in out
     assert err.count("is missing from") == 2 * len(lab.ENCODINGS) - 2
+
+
+def test_one_change_is_added_to_the_rows_that_are_there(tmp_path, monkeypatch):
+    before = lab.results()
+    without = {**before, "rows": [row for row in before["rows"] if row["change"] != "clamped"]}
+    (tmp_path / "results.json").write_text(json.dumps(without))
+    monkeypatch.setattr(evaluate, "RESULTS", tmp_path / "results.json")
+    monkeypatch.setattr(evaluate, "LENGTHS", (128, 256))
+    assert evaluate.main(["--encoding", "rope", "--change", "clamped", "--write"]) == 0
+    after = json.loads((tmp_path / "results.json").read_text())
+    new = [row for row in after["rows"] if row["change"] == "clamped"]
+    assert len(new) == 1 and new[0]["seed"] == 1 and len(new[0]["loss"]) == 2
+    assert [row for row in after["rows"] if row["change"] != "clamped"] == without["rows"]
+    assert after["by_position"] == before["by_position"] and len(after["recall"]) == len(before["recall"])
+
+
+# ------------------------------------------------------------------ questions
+
+
+@pytest.fixture
+def short(tiny, tmp_path, monkeypatch):
+    """Questions that train 6 small steps and measure short texts, and write into an empty folder."""
+    monkeypatch.setattr(questions, "LENGTHS", (64, 80))
+    monkeypatch.setattr(questions, "loss", lambda model, encoding=None, lengths=(64,): np.ones(len(lengths)))
+    monkeypatch.setattr(questions, "DISTANCES", (32,))
+    monkeypatch.setattr(questions, "QUESTIONS", tmp_path / "questions.json")
+    return tmp_path
+
+
+def test_every_question_is_recorded_with_its_seed(short, capsys):
+    trained(short, "--seed", 7)
+    for question in ("held", "t5_32", "longer"):
+        assert questions.main(["--question", question, "--seed", "7", "--folder", str(short), "--write"]) == 0
+    rows = json.loads((short / "questions.json").read_text())["rows"]
+    assert {row["seed"] for row in rows} == {7}
+    names = {(row["question"], row["name"]) for row in lab.questions()["rows"]}
+    assert {(row["question"], row["name"]) for row in rows} == (
+        {key for key in names if key[0] in ("held", "t5_32", "longer")}
+    )
+    assert capsys.readouterr().out.count("seed 7") == len(rows)
+
+
+def test_a_question_asked_again_takes_the_place_of_its_rows(short, monkeypatch):
+    for value in (1.0, 2.0):
+        monkeypatch.setattr(questions, "ALL", {"held": lambda *_, v=value: [("as trained", np.array([v]))]})
+        for seed in ("2", "1"):
+            questions.main(["--seed", seed, "--write"])
+    rows = json.loads((short / "questions.json").read_text())["rows"]
+    assert [(row["seed"], row["values"]) for row in rows] == [(1, [2.0]), (2, [2.0])]
+
+
+def test_a_model_trained_on_leaves_the_finished_one_as_it_was(tiny):
+    finished = lab.load("rope")
+    before = {name: value.clone() for name, value in finished.state_dict().items()}
+    model = questions._copied(finished, finished.encoding)
+    questions._train(training.Run(model, "text", TINY, 1), "a copy")
+    assert all(torch.equal(value, before[name]) for name, value in finished.state_dict().items())
+    assert not torch.equal(model.layers[0].up.weight, finished.layers[0].up.weight)
+
+
+def test_taking_no_part_away_changes_nothing():
+    model = lab.load("transformer_xl")
+    terms = ("content_position", "bias_content", "bias_position")
+    plain = lab.loss_by_context(model, [192])
+    assert np.allclose(lab.loss_by_context(model, [192], questions.XLParts(model.encoding, terms)), plain, atol=1e-4)
+    model = lab.load("deberta")
+    plain = lab.loss_by_context(model, [192])
+    assert np.allclose(
+        lab.loss_by_context(model, [192], questions.DeBERTaParts(model.encoding, 1, 1)), plain, atol=1e-4
+    )
+
+
+def test_faded_pairs_count_as_their_rate_says():
+    model = lab.load("rope")
+    q, k = torch.randn(2, 1, 4, 200, 16, generator=torch.Generator().manual_seed(3))
+    far, every = (
+        questions.Faded(model.encoding, range(8), rate, **w) for rate, w in ((0, {"beyond": 127}), (0.25, {}))
+    )
+    scores = q @ k.transpose(-1, -2) / 4
+    assert torch.allclose((scores + far.bias(q, k, 0))[..., 190, 40], torch.zeros(4), atol=1e-5)
+    assert torch.equal(far.bias(q, k, 0)[..., 190, 100], torch.zeros(1, 4))
+    assert torch.allclose((scores + every.bias(q, k, 0))[..., 190, 126], scores[..., 190, 126] / 2, atol=1e-5)
 
 
 # ------------------------------------------------------------------ the real table

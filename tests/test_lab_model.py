@@ -23,7 +23,8 @@ NAMES = list(encodings.ENCODINGS)
 
 def test_names_are_those_the_chapters_use():
     assert NAMES == (
-        "none learned sinusoidal transformer_xl t5 deberta rope xpos alibi kerple_log kerple_power sandwich".split()
+        "none learned sinusoidal transformer_xl t5 deberta rope xpos alibi kerple_log kerple_power sandwich "
+        "rope_nope p_rope fire".split()
     )
 
 
@@ -69,7 +70,17 @@ def naive_score(name, e, layer, head, q, k, i, j):
     if name == "sandwich":
         product = sum(math.cos(distance * 10000 ** (-2 * t / 128)) for t in range(1, 65)) - 64
         return plain + product / (8 * (head + 1) / 2)
-    if name == "rope":
+    if name == "rope_nope" and layer == 1:  # the last of the two
+        return plain
+    if name == "fire":
+        least, c = abs(e.share.item()) * 20 / 4, abs(e.c.item())
+        x = math.log(1 + c * distance) / (math.log(1 + c * max(i, least)) + 1e-6)
+        network = zip(e.first.tolist(), e.shift.tolist(), e.second[head].tolist(), strict=True)
+        return plain + sum(out * max(0.0, x * weight + shift) for weight, shift, out in network)
+    if name == "p_rope":  # the first two of four pairs, the fast ones
+        half = d // 2
+        return (dot(rotated(q, i, 100)[:half], rotated(k, j, 100)[:half]) + dot(q[half:], k[half:])) / math.sqrt(d)
+    if name in ("rope", "rope_nope"):
         return dot(rotated(q, i, 100), rotated(k, j, 100)) / math.sqrt(d)
     if name == "xpos":
         total, a, b = 0.0, rotated(q, i, 100), rotated(k, j, 100)
@@ -91,8 +102,9 @@ def naive_score(name, e, layer, head, q, k, i, j):
     return (dot(q, k) + dot(q, row(e.wk, distance)) + dot(k, row(e.wq, -distance))) / math.sqrt(3 * d)
 
 
+@pytest.mark.parametrize("layer", [0, 1])
 @pytest.mark.parametrize("name", NAMES)
-def test_scores_inside_the_model_equal_naive_ones(name):
+def test_scores_inside_the_model_equal_naive_ones(name, layer):
     shape = SHAPE | ({"length": 128} if name == "t5" else {})
     encoding = encodings.make(name, base=100, **shape)
     draw = torch.Generator().manual_seed(3)
@@ -103,11 +115,11 @@ def test_scores_inside_the_model_equal_naive_ones(name):
     q, k = torch.randn(2, 1, heads, n, d, generator=draw)
     attention = Attention(16, heads, causal=True)
     with torch.no_grad():
-        weights = attention.weights(*encoding.rotate(q, k), encoding, layer=1)[0]
+        weights = attention.weights(*encoding.rotate_in(q, k, layer), encoding, layer)[0]
     for head in range(heads):
         for i in (0, 1, n // 2, n - 1):
             scores = [
-                naive_score(name, encoding, 1, head, q[0, head, i].tolist(), k[0, head, j].tolist(), i, j)
+                naive_score(name, encoding, layer, head, q[0, head, i].tolist(), k[0, head, j].tolist(), i, j)
                 for j in range(i + 1)
             ]
             top = max(scores)
@@ -376,14 +388,14 @@ def model_of(name):
     return training.RECIPES["text"].untrained(name, "text", 1)
 
 
-@pytest.mark.parametrize("change", [*changes.FREQUENCIES, "log_n"])
+@pytest.mark.parametrize("change", [*changes.FREQUENCIES, "clamped", "log_n", "log_n_all"])
 def test_changes_without_a_factor_do_nothing_at_the_trained_length(change):
     model = model_of("rope")
     tokens = torch.randint(256, (1, 128), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         plain = model(tokens)
         other = model(tokens, encoding=changes.changed(model, change, 128))
-    if change in ("pi", "ntk", "dynamic_ntk", "log_n"):
+    if change in ("pi", "ntk", "dynamic_ntk", "clamped", "log_n", "log_n_all"):
         assert torch.equal(plain, other)
     assert torch.allclose(plain, other, atol=1e-5)
 
@@ -433,6 +445,80 @@ def test_learned_rows_are_added_in_four_ways_or_stretched():
     where = 100 * 127 / 255
     low = int(where)
     assert torch.allclose(stretched[100], table[low] + (where - low) * (table[low + 1] - table[low]), atol=1e-6)
+
+
+def naive_weights(score, n):
+    """Causal softmax weights (n, n) of score(i, j)."""
+    rows = []
+    for i in range(n):
+        row = [math.exp(score(i, j)) for j in range(i + 1)]
+        rows.append([value / sum(row) for value in row] + [0.0] * (n - i - 1))
+    return torch.tensor(rows)
+
+
+@pytest.mark.parametrize("pairs", [None, (0, 3)])
+def test_held_pairs_turn_as_far_as_at_their_distance_and_no_farther(pairs):
+    encoding = encodings.make("rope", base=100, **SHAPE)
+    held = changes.Held(encoding, 3, pairs)
+    q, k = torch.randn(2, 1, 2, 9, 8, generator=torch.Generator().manual_seed(3))
+    weights = Attention(16, 2, causal=True).weights(*held.rotate_in(q, k, 0), held, 0)[0, 1]
+
+    def score(i, j):
+        total = 0.0
+        for pair in range(4):
+            limit = 3 if pairs is None or pair in pairs else 99
+            a, b = (complex(*x[0, 1, at, 2 * pair : 2 * pair + 2].tolist()) for x, at in ((q, i), (k, j)))
+            total += (a * b.conjugate() * cmath.exp(1j * min(i - j, limit) * 100 ** (-2 * pair / 8))).real
+        return total / math.sqrt(8)
+
+    assert torch.allclose(weights, naive_weights(score, 9), atol=1e-5)
+
+
+def test_clamped_distances_end_at_half_the_trained_length_or_where_the_factor_says():
+    model = model_of("rope")
+    assert changes.changed(model, "clamped", 129).at == 64
+    assert changes.changed(model, lab.Change("clamped", 4), 64).at == 32
+    assert changes.changed(model, "clamped", 128) is model.encoding
+    with pytest.raises(ValueError, match="only rotates"):
+        changes.changed(model_of("xpos"), "clamped", 256)
+
+
+def test_a_layer_without_positions_stays_without_them_when_distances_are_clamped():
+    model = model_of("rope_nope")
+    clamped, (q, k) = changes.changed(model, "clamped", 256), torch.randn(2, 1, 4, 256, 16)
+    assert clamped.bias(q, k, 3) is None and clamped.bias(q, k, 2) is not None
+    assert torch.equal(clamped.rotate_in(q, k, 3)[0], q) and not torch.equal(clamped.rotate_in(q, k, 2)[0], q)
+
+
+def test_scaled_frequencies_leave_pairs_at_rest():
+    for change in ("pi", "ntk", "yarn"):
+        encoding = changes.changed(model_of("p_rope"), change, 512)
+        frequencies = getattr(encoding, "inner", encoding).frequencies(512)
+        assert (frequencies[:4] > 0).all() and (frequencies[4:] == 0).all()
+
+
+@pytest.mark.parametrize("name", ["alibi", "transformer_xl", "fire"])
+def test_log_n_multiplies_the_whole_score_or_the_product_alone(name):
+    model = SMALL["text"].untrained(name, "text", 1)
+    with torch.no_grad():
+        for parameter in model.encoding.parameters():
+            parameter.add_(0.3)
+    q, k = torch.randn(2, 1, 2, 40, 8, generator=torch.Generator().manual_seed(3))
+    factors = torch.tensor([max(1.0, math.log(i + 1) / math.log(20)) for i in range(40)])[:, None]
+    attention = Attention(16, 2, causal=True)
+    with torch.no_grad():
+        plain = q * 8**-0.5 @ k.transpose(-1, -2) + model.encoding.bias(q, k, 0)
+        hidden = lab.distances(q, k) < 0
+        expected = (plain * factors).masked_fill(hidden, -math.inf).softmax(-1)
+        for change, same in (("log_n_all", True), ("log_n", False)):
+            encoding = changes.changed(model, change, 40)
+            weights = attention.weights(*encoding.rotate_in(q, k, 0), encoding, 0)
+            assert torch.allclose(weights, expected, atol=1e-5) == same
+
+
+def test_an_encoding_may_stand_in_for_a_change():
+    encoding = encodings.make("alibi", heads=4)
+    assert changes.changed(model_of("rope"), encoding, 256) is encoding
 
 
 def test_changes_compose_and_refuse_what_does_not_fit():

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 import torch
 
+import evaluate
 from posviz import lab
-from posviz.lab import checkpoint, data, progress, training
+from posviz.lab import changes, checkpoint, data, measure, progress, training
 
 recorded = importlib.import_module("posviz.lab.results")  # `lab.results` is the function of that name
 NAMES = list(lab.ENCODINGS)
+FIRST_TWELVE = NAMES[:12]
 
 
 @functools.cache
@@ -91,17 +93,20 @@ def test_no_encoding_is_worse_at_the_trained_length_and_breaks_slowly():
 # ------------------------------------------------------------------ the recorded numbers
 
 
-def test_the_table_is_complete_for_both_seeds():
+def test_the_table_is_complete_for_every_seed():
     rows = lab.results()["rows"]
-    assert {(row["encoding"], row["seed"]) for row in rows} == {(name, seed) for name in NAMES for seed in (1, 2)}
+    measured = {(row["encoding"], row["seed"]) for row in rows}
+    assert {(name, 1) for name in NAMES} | {(name, 2) for name in FIRST_TWELVE} <= measured
+    for encoding, seed in measured:  # a seed that is there is there with every change
+        changes = [row["change"] for row in rows if (row["encoding"], row["seed"]) == (encoding, seed)]
+        assert changes == [evaluate.label(change) for change in evaluate.CHANGES.get(encoding, evaluate.OTHERS)]
     for row in rows:
         assert len(row["loss"]) == len(row["entropy"]) == 4 and len(row["ratio"]) == len(row["standard_error"]) == 3
         assert row["ratio"] == pytest.approx([loss / row["loss"][0] for loss in row["loss"][1:]], abs=2e-4)
         assert max(row["standard_error"]) < 0.1
     trainings = lab.results()["training"]
-    assert {(t["encoding"], t["seed"]) for t in trainings if t["task"] == "text"} == (
-        {(name, seed) for name in NAMES for seed in (1, 2)}
-    )
+    assert {(t["encoding"], t["seed"]) for t in trainings if t["task"] == "text"} == measured
+    assert recorded.SEEDS == tuple(range(1, max(seed for _, seed in measured) + 1))
 
 
 @pytest.mark.parametrize("name, change", [("alibi", None), ("rope", None), ("rope", "yarn"), ("learned", "wrap")])
@@ -129,8 +134,12 @@ def test_every_number_in_the_file_has_its_key():
     first = {row["encoding"]: row["loss"] for row in file["by_position"] if row["seed"] == 1}
     assert {name: loss.tolist() for name, loss in recorded.by_position.items()} == first
     assert len(recorded.loss) == len(file["rows"]) and len(recorded.recall) == len(file["recall"])
-    for key in recorded.METHODS.values():
-        assert all((*key, seed) in table for seed in recorded.SEEDS for table in (recorded.loss, recorded.recall))
+    for row in lab.questions()["rows"]:
+        assert recorded.question[row["question"], row["name"], row["seed"]].tolist() == row["values"]
+    assert len(recorded.question) == len(lab.questions()["rows"])
+    for encoding, change in recorded.METHODS.values():
+        least = (1, 2) if encoding in FIRST_TWELVE else (1,)
+        assert all((encoding, change, seed) in part for seed in least for part in (recorded.loss, recorded.recall))
 
 
 def test_the_real_model_has_a_row_a_text_and_a_number_for_each_512_tokens():
@@ -161,8 +170,8 @@ def test_a_hard_window_hurts_the_real_model_and_its_first_token_alone_mends_most
 @pytest.mark.parametrize(
     "table, key, message",
     [
-        ("loss", ("rope", "yarn", 3), "nothing is recorded for .* in place of 3 there are [1, 2]"),
-        ("loss", ("alibi", "pi", 1), "in place of 'pi' there are [None, 'log_n']"),
+        ("loss", ("rope", "yarn", 9), "nothing is recorded for .* in place of 9 there are [1, 2"),
+        ("loss", ("alibi", "pi", 1), "in place of 'pi' there are [None, 'log_n', 'log_n_all']"),
         ("recall", ("rotary", None, 1), "in place of 'rotary' there are ['none', 'learned',"),
         ("loss", "rope", "'rope' is not a key; one is ('none', None, 1)"),
         ("loss", ("rope", None, 1, 128), "is not a key"),
@@ -174,6 +183,107 @@ def test_a_key_that_was_not_measured_is_told_what_was(table, key, message):
         getattr(recorded, table)[key]
     assert all(part in error.value.args[0] for part in message.split(" .* "))
     assert key not in getattr(recorded, table) and getattr(recorded, table).get(key) is None
+
+
+def test_mean_and_error_over_the_seeds():
+    values = np.stack([recorded.loss["rope", "yarn", seed] for seed in recorded.seeds(recorded.loss, "rope", "yarn")])
+    mean, error = recorded.mean_and_error(recorded.loss, "rope", "yarn")
+    assert np.allclose(mean, values.mean(0)) and len(values) >= 2
+    by_hand = np.sqrt(((values - mean) ** 2).sum(0) / (len(values) - 1) / len(values))
+    assert np.allclose(error, by_hand) and (error > 0).all()
+    assert np.array_equal(recorded.of_seeds(recorded.loss, "rope", "yarn"), values)
+
+
+def test_a_difference_is_paired_seed_by_seed_and_one_seed_has_no_error():
+    part = {("a", None, 1): np.array([1.0]), ("a", None, 2): np.array([3.0]), ("a", None, 3): np.array([9.0])}
+    part |= {("a", "x", 1): np.array([1.5]), ("a", "x", 2): np.array([3.7]), ("b", None, 1): np.array([2.0])}
+    mean, error = recorded.difference(part, ("a", "x"), ("a", None))
+    assert mean == pytest.approx([0.6]) and error == pytest.approx([0.1])
+    mean, error = recorded.mean_and_error(part, "b", None)
+    assert mean == [2] and np.isnan(error).all()
+    with pytest.raises(KeyError, match="in place of 'pi' there are"):
+        recorded.mean_and_error(recorded.loss, "alibi", "pi")
+
+
+# ------------------------------------------------------------------ the questions of the chapters
+
+
+def answers(question, name):
+    """Values of every seed, (seeds, …)."""
+    return recorded.of_seeds(recorded.question, question, name)
+
+
+def test_new_angles_are_most_of_the_harm_of_a_longer_text():
+    plain, held = answers("held", "as trained"), answers("held", "all held at 64")
+    new = recorded.of_seeds(recorded.question, "held", "slow two held at 127")
+    rise = (plain - plain[:, :1])[:, 1:]  # at 256 and 512 bytes
+    assert (rise > 0.5).all()
+    assert ((new - new[:, :1])[:, 1:] < 0.35 * rise).all()  # no angle is new, and all distances are
+    assert ((held - held[:, :1])[:, 1:] < 0.1 * rise).all()
+    assert (answers("held", "fast six held at 64")[:, 1] > new[:, 1] + 0.2).all()  # but not any pairs
+
+
+@pytest.mark.parametrize("name, encoding", [("as trained", None), ("all held at 64", "clamped")])
+def test_the_held_pairs_are_those_of_the_recorded_changes(name, encoding):
+    for seed in recorded.seeds(recorded.question, "held", name):
+        found = recorded.question["held", name, seed]
+        assert found.tolist() == recorded.loss["rope", encoding, seed][:3].tolist()
+
+
+def test_the_answers_are_those_of_the_shipped_model():
+    model = model_of("rope")
+    held = changes.Held(model.encoding, 127, (6, 7))
+    again = lab.loss_by_context(model, [256], held).mean()
+    assert recorded.question["held", "slow two held at 127", 1][1] == pytest.approx(again, abs=0.01)
+
+
+def test_t5_rises_with_a_well_filled_last_bucket_too():
+    for name in ("t5, max distance 32",):
+        losses = answers("t5_32", name)
+        assert (losses[:, -1] / losses[:, 0] > 1.15).all()
+
+
+def test_transformer_xl_and_deberta_stay_flat_by_their_position_terms():
+    far = {name: answers("far_weight", f"{name}, weight on far keys")[:, -1] for name in ("none", "t5", "rope")}
+    assert all((shares > 0.6).all() for shares in far.values())
+    for name in ("transformer_xl", "deberta"):
+        assert (answers("far_weight", f"{name}, weight on far keys")[:, -1] < 0.4).all()
+        plain = answers("parts", name)
+        assert (plain[:, -1] / plain[:, 0] < 1.06).all()
+    lost = answers("parts", "deberta without both for far keys")
+    assert (lost[:, -1] / lost[:, 0] > 1.15).all()
+
+
+def test_the_first_bytes_of_a_window_are_the_dear_ones_and_sliding_windows_leave_them_out():
+    for name in ("rope", "alibi"):
+        assert (answers("windows", name)[:, 0] > answers("windows", name)[:, 1] + 0.015).all()
+        by_place = answers("windows", f"{name}, by place in the window")
+        assert (by_place[:, 0] > by_place[:, 1:].max(axis=1) + 0.1).all()
+
+
+def test_a_tenth_more_training_on_longer_texts_mends_the_length():
+    before, after = (answers("longer", f"base 500, {when}") for when in ("before", "80 steps more"))
+    assert (after[:, 2] < before[:, 2] - 0.2).all() and (after[:, 2] < after[:, 0] + 0.1).all()
+
+
+def test_log_n_on_the_whole_score_and_on_the_product_are_two_measurements():
+    for name in ("t5", "kerple_log", "sandwich"):
+        product, whole = (recorded.of_seeds(recorded.loss, name, change)[:, 2] for change in ("log_n", "log_n_all"))
+        assert (whole < product - 0.03).all()  # the lower loss at 512 bytes
+    assert lab.loss_by_context(model_of("t5"), [512], "log_n_all").mean() == pytest.approx(2.709, abs=0.01)
+
+
+def test_clamped_distances_beat_yarn_in_both_tasks():
+    for seed in recorded.seeds(recorded.loss, "rope", "clamped"):
+        assert (recorded.loss["rope", "clamped", seed][1:] < recorded.loss["rope", "yarn", seed][1:] - 0.05).all()
+    for seed in recorded.seeds(recorded.recall, "rope", "clamped"):
+        assert recorded.recall["rope", "clamped", seed][-1] > recorded.recall["rope", "yarn", seed][-1] + 0.3
+
+
+def test_loss_and_entropy_read_once_are_those_read_twice():
+    loss, entropy = measure.loss_and_entropy(model_of("alibi"), [128, 256], "log_n")
+    assert np.array_equal(loss, lab.loss_by_context(model_of("alibi"), [128, 256], "log_n"))
+    assert np.allclose(entropy, lab.entropy_by_length(model_of("alibi"), [128, 256], "log_n"), atol=1e-6)
 
 
 def test_recorded_numbers_cannot_be_overwritten():

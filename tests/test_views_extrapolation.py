@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from posviz import lab
+from posviz.lab.results import loss
 from posviz.views.extrapolation import (
     AttentionMicroscope,
     BiasShapes,
@@ -64,6 +65,14 @@ def test_losses_are_the_recorded_ones_of_both_seeds(model, encoding, change):
     assert " and ".join(f"{loss[3] / loss[0]:.2f}" for loss in ends) + " times" in sentence
 
 
+def test_a_model_that_was_trained_once_shows_its_one_training_for_every_seed():
+    once = next((name for name, (key, _) in EntropyByLength.MODELS.items() if (key, None, 2) not in loss), None)
+    if once is None:
+        pytest.skip("every model has a second training")
+    view, _, sentence = EntropyByLength().drawn(model=once, seed=2)
+    assert list(view.loss["as it is"].get_ydata()) == list(loss[EntropyByLength.MODELS[once][0], None, 1])
+
+
 def test_every_recorded_measurement_can_be_chosen_and_nothing_else():
     recorded = {(row["encoding"], row["change"]) for row in json.loads(TABLE.read_text())["rows"]}
     offered = LossByLength.MODELS.values()
@@ -83,12 +92,12 @@ def test_all_other_models_stand_in_grey_behind():
 def test_a_model_as_it_is_draws_no_change():
     view, _, sentence = LossByLength().drawn(model="ALiBi")
     assert all(len(line.get_xdata()) == 0 for line in view.lines["with the change"])
-    assert all(len(line.get_xdata()) == 4 for line in view.lines["as trained"])
+    assert [len(line.get_xdata()) for line in view.lines["as trained"][:2]] == [4, 4]
 
 
 def test_a_learned_table_ends_where_its_rows_end():
     view, _, sentence = LossByLength().drawn(model="learned table")
-    assert [list(line.get_xdata()) for line in view.lines["as trained"]] == [[128], [128]]
+    assert [list(line.get_xdata()) for line in view.lines["as trained"][:2]] == [[128], [128]]
     assert "no row, so there is no answer" in sentence
 
 

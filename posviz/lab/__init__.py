@@ -10,7 +10,7 @@
 import importlib
 
 # At once, and not on first use: a function that has the name of its module must be set after the module was imported.
-from posviz.lab.results import learned_table, minilm, results, smollm2
+from posviz.lab.results import learned_table, minilm, questions, results, smollm2
 
 _HOME = {
     "load": "checkpoint",
@@ -30,7 +30,7 @@ _HOME = {
     "ENCODINGS": "encodings",
 }
 
-__all__ = ["learned_table", "minilm", "results", "smollm2", *_HOME]
+__all__ = ["learned_table", "minilm", "questions", "results", "smollm2", *_HOME]
 
 
 def __getattr__(name):

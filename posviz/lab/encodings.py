@@ -1,4 +1,4 @@
-"""The twelve encodings as small objects for the model. Their tables and biases are the public formulas of posviz.
+"""The fifteen encodings as small objects for the model. Their tables and biases are the public formulas of posviz.
 
 Each is made for one model shape (keywords width, heads, layers, length, base). What it learns are its nn.Parameters.
 """
@@ -10,6 +10,7 @@ import posviz
 from posviz.lab.model import Encoding, distances
 
 SINUSOID_SIZE = 0.1  # embeddings start with a spread of 0.05; a full-size sinusoid (0.7) would drown them
+FIRE_WIDTH = 32  # of the hidden layer of FIRE's network, as in the paper
 SANDWICH_DIM = 128  # width of the sinusoids whose product is the Sandwich bias
 
 
@@ -85,13 +86,13 @@ class T5(Encoding):
     The scores here are divided by sqrt(d); T5 leaves that out and starts W_q smaller instead.
     """
 
-    def __init__(self, *, heads, length, **shape):
+    def __init__(self, *, heads, length, max_distance=None, **shape):
         super().__init__()
-        self.length = length
+        self.max_distance = max_distance or length  # of a bucket of its own
         self.table = nn.Parameter(torch.zeros(heads, 32))
 
     def bias(self, q, k, layer):
-        buckets = posviz.t5_bucket(range(0, -k.shape[-2], -1), bidirectional=False, max_distance=self.length)
+        buckets = posviz.t5_bucket(range(0, -k.shape[-2], -1), bidirectional=False, max_distance=self.max_distance)
         return _by_distance(self.table[:, torch.as_tensor(buckets, device=q.device)], q, k)
 
 
@@ -140,12 +141,41 @@ class RoPE(Encoding):
         """Radians per token for a text of this length (changes look at the length, RoPE itself does not)."""
         return posviz.rope_frequencies(self.dim, self.base)
 
+    def turns(self, layer):
+        """Whether this layer turns its queries and keys."""
+        return True
+
+    def rotate_in(self, q, k, layer):
+        return self.rotate(q, k) if self.turns(layer) else (q, k)
+
     def rotate(self, q, k):
-        positions = torch.arange(q.shape[-2], device=q.device)[
-            None, None
-        ]  # all axes: there may be as many heads as tokens
+        # All axes are there: there may be as many heads as tokens.
+        positions = torch.arange(q.shape[-2], device=q.device)[None, None]
         frequencies = self.frequencies(q.shape[-2])
         return tuple(posviz.rope(x, positions, frequencies=frequencies) for x in (q, k))
+
+
+class RoPENoPE(RoPE):
+    """RoPE in every layer but the last, which has no positions: here three of four (SmolLM3 and Llama 4: every fourth).
+
+    Yang et al. 2025 (RNoPE) mix such layers. A model of two layers, as that of the copy task, has one of each.
+    """
+
+    def __init__(self, *, layers, **shape):
+        super().__init__(**shape)
+        self.last = layers - 1
+
+    def turns(self, layer):
+        return layer != self.last
+
+
+class PartialRoPE(RoPE):
+    """p-RoPE, Barbero et al. 2024, p = 1/2: the fast half of the pairs turns as in RoPE, the slow half rests."""
+
+    def frequencies(self, length):
+        turning = super().frequencies(length)
+        turning[len(turning) // 2 :] = 0
+        return turning
 
 
 class XPos(RoPE):
@@ -209,6 +239,39 @@ class Sandwich(Encoding):
         return _by_distance(_float(values, q), q, k)
 
 
+class FIRE(Encoding):
+    """Li et al. 2023: a learned function of ln(1 + c·distance) / ln(1 + c·max(position of the query, L)).
+
+    The quotient is never above 1, so the function never meets a number that it did not meet in training. It is a
+    network of one hidden layer of 32, shared by all layers (the paper's FIRE-S). c = 0.1 and L = a quarter of the
+    trained length are the start (the paper: 512 of 2,048), both learned. The network has no constant at its end: one
+    number added to all scores of a head changes nothing.
+    """
+
+    def __init__(self, *, heads, length, seed=1, **shape):
+        super().__init__()
+        draw = torch.Generator().manual_seed(seed + 1)
+
+        def uniform(*size):
+            return nn.Parameter(2 * torch.rand(*size, generator=draw) - 1)
+
+        self.first, self.shift = uniform(FIRE_WIDTH), uniform(FIRE_WIDTH)
+        self.second = nn.Parameter(uniform(heads, FIRE_WIDTH).detach() * FIRE_WIDTH**-0.5)
+        self.c, self.share, self.threshold = (
+            nn.Parameter(torch.tensor(0.1)),
+            nn.Parameter(torch.tensor(1.0)),
+            length / 4,
+        )
+
+    def bias(self, q, k, layer):
+        distance = distances(q, k).clamp(min=0).to(q.dtype)
+        position = torch.arange(k.shape[-2] - q.shape[-2], k.shape[-2], device=q.device, dtype=q.dtype)
+        c, least = self.c.abs(), (self.share * self.threshold).abs()
+        x = torch.log1p(c * distance) / (torch.log1p(c * torch.maximum(position, least)) + 1e-6)[:, None]
+        hidden = torch.relu(x[..., None] * self.first + self.shift)  # (queries, keys, 32)
+        return (hidden @ self.second.T).permute(2, 0, 1)
+
+
 ENCODINGS = {
     "none": NoEncoding,
     "learned": Learned,
@@ -222,6 +285,9 @@ ENCODINGS = {
     "kerple_log": lambda **shape: Kerple(kind="log", **shape),
     "kerple_power": lambda **shape: Kerple(kind="power", **shape),
     "sandwich": Sandwich,
+    "rope_nope": RoPENoPE,
+    "p_rope": PartialRoPE,
+    "fire": FIRE,
 }
 
 

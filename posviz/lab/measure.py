@@ -89,18 +89,12 @@ def entropy_by_length(model, lengths, change=None, texts=8):
 def _entropy(model, length, change, texts, step):
     """Entropy at one length, (layers, heads)."""
     result = np.zeros((model.shape["layers"], model.shape["heads"]))
-
-    def add(layer, start, weights):  # (texts, heads, queries of a block, keys up to its end)
-        if start + weights.shape[2] == length:  # the block of the last queries
-            w = weights[:, :, -data.TAIL :]
-            entropy = -torch.xlogy(w, w).sum(dim=-1)  # a weight of 0 counts as 0
-            result[layer] += entropy.mean(dim=2).sum(dim=0).numpy() / texts
-
+    watch = _Entropy(result, length, slice(None))
     for _, tokens, encoding in _batches(model, length, change, texts):
         # The last block must hold all of the last 64 queries, so it begins where they do.
-        model(tokens[:, :-1], encoding=encoding, last=data.TAIL, watch=add)
+        model(tokens[:, :-1], encoding=encoding, last=data.TAIL, watch=watch)
         step(length)
-    return result
+    return result / texts
 
 
 @as_shipped
@@ -135,6 +129,35 @@ def recall(model, distances, change=None, texts=24):
     return result
 
 
+@as_shipped
+def loss_and_entropy(model, lengths, change=None):
+    """What `loss_by_context` and `entropy_by_length` return, read once. lengths: multiples of the block, 128."""
+    loss = np.empty((len(lengths), data.CROPS))
+    entropy = np.zeros((len(lengths), model.shape["layers"], model.shape["heads"]))
+    every = data.CROPS // 8  # of the texts, one in so many
+    with _progress("loss and entropy", lengths) as step:
+        for row, length in enumerate(lengths):
+            for begin, tokens, encoding in _batches(model, length, change):
+                watch = _Entropy(entropy[row], length, slice(-begin % every, None, every))
+                losses = _losses(model, tokens, encoding, data.TAIL, watch)
+                loss[row, begin : begin + BATCH] = losses.mean(axis=1)
+                step(length)
+    return loss, entropy / 8
+
+
+class _Entropy:
+    """Adds up the entropy of the last 64 queries of some of the texts that a model reads, (layers, heads)."""
+
+    def __init__(self, total, length, texts):
+        self.total, self.length, self.texts = total, length, texts
+
+    def __call__(self, layer, start, weights):  # (texts, heads, queries of a block, keys up to its end)
+        if start + weights.shape[2] == self.length:  # the block of the last queries
+            w = weights[self.texts, :, -data.TAIL :]
+            entropy = -torch.xlogy(w, w).sum(dim=-1)  # a weight of 0 counts as 0
+            self.total[layer] += entropy.mean(dim=2).sum(dim=0).numpy()
+
+
 def _batches(model, length, change, number=data.CROPS):
     """Evaluation texts in batches, each with the encoding to read them with."""
     texts = data.crops(length, number=data.CROPS)[:: data.CROPS // number]
@@ -145,9 +168,9 @@ def _batches(model, length, change, number=data.CROPS):
 
 
 @torch.inference_mode()
-def _losses(model, tokens, encoding, last):
+def _losses(model, tokens, encoding, last, watch=None):
     """Nats for each of the last so many tokens, float64 (texts, last)."""
-    logits = model(tokens[:, :-1], encoding=encoding, last=last)
+    logits = model(tokens[:, :-1], encoding=encoding, last=last, watch=watch)
     wanted = tokens[:, -last:]
     losses = functional.cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="none")
     return losses.view(wanted.shape).double().numpy()

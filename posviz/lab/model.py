@@ -53,6 +53,10 @@ class Encoding(nn.Module):
     def rotate(self, q, k):
         return q, k
 
+    def rotate_in(self, q, k, layer):
+        """`rotate`, for an encoding that is not the same in every layer."""
+        return self.rotate(q, k)
+
     def bias(self, q, k, layer):
         return None
 
@@ -75,7 +79,7 @@ class Attention(nn.Module):
     def forward(self, x, encoding, layer, last=None, watch=None):
         batch, n, width = x.shape
         q, k, v = self.qkv(x).view(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)  # (batch, heads, n, head_dim)
-        q, k = encoding.rotate(q, k)
+        q, k = encoding.rotate_in(q, k, layer)
         # Queries go in blocks; under the causal mask a block needs only the keys up to its own end.
         begin = n - (last or n)
         mixed = []
@@ -93,11 +97,10 @@ class Attention(nn.Module):
         """Attention weights (batch, heads, queries, keys)."""
         scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
         bias = encoding.bias(q, k, layer)
-        if bias is not None:
-            scores = scores + bias
-        if self.causal:
-            scores = scores.masked_fill(distances(q, k) < 0, -math.inf)
-        return scores.softmax(dim=-1)
+        if self.causal:  # adding −inf hides a key as setting it does, and the small bias costs less than the scores
+            hidden = torch.zeros((), device=q.device).where(distances(q, k) >= 0, -math.inf)
+            bias = hidden if bias is None else bias + hidden
+        return (scores if bias is None else scores + bias).softmax(dim=-1)
 
 
 class Layer(nn.Module):

@@ -17,9 +17,9 @@ import safetensors.numpy
 CHECKPOINTS = Path(__file__).parent / "checkpoints"
 RESULTS = Path(__file__).parent / "results.json"
 SMOLLM2 = Path(__file__).parent / "smollm2.json"
+QUESTIONS = Path(__file__).parent / "questions.json"
 MINILM = Path(__file__).parent / "minilm.npz"
 
-SEEDS = (1, 2)  # of the trainings; the shipped models are those of the first
 TRAINED = 128  # bytes, or symbols of the copy task, in a training text
 LENGTHS = tuple(times * TRAINED for times in (1, 2, 4, 8))  # bytes of context that were measured
 DISTANCES = (16, 32, 48, 64, 96, 128, 192, 256)  # tokens, of the copy task; its training had 8 to 64
@@ -39,15 +39,20 @@ NAMES = {  # encoding: as the chapters write it
     "kerple_log": "KERPLE log",
     "kerple_power": "KERPLE power",
     "sandwich": "Sandwich",
+    "rope_nope": "RoPE + NoPE",
+    "p_rope": "p-RoPE",
+    "fire": "FIRE",
 }
 CHANGE_NAMES = {  # change: as the chapters write it
     None: "none",
     "log_n": "log-n",
+    "log_n_all": "log-n on the whole score",
     "pi": "PI",
     "ntk": "NTK-aware",
     "ntk × 8": "NTK-aware, s = 8 always",
     "ntk_by_parts": "NTK by parts",
     "yarn": "YaRN",
+    "clamped": "clamped distances",
     "ntk+log_n": "NTK-aware + log-n",
     "yarn+log_n": "YaRN + log-n",
     "random": "new rows: random",
@@ -77,6 +82,11 @@ def results():
     of the copy task. "training": the record of every training, both seeds.
     """
     return json.loads(RESULTS.read_text("utf-8"))
+
+
+def questions():
+    """What `experiments/questions.py` measured, as a dict: "rows", one a question, name and seed, with their values."""
+    return json.loads(QUESTIONS.read_text("utf-8"))
 
 
 def smollm2():
@@ -120,12 +130,18 @@ def _by_key(part, value):
 
 
 _RESULTS, _RUNS, _WINDOWS = results(), smollm2()["runs"], smollm2()["windows"]["runs"]
+SEEDS = tuple(sorted({row["seed"] for row in _RESULTS["rows"]}))  # of the trainings; the shipped models: the first
 
 loss = _by_key("rows", "loss")  # nats a byte at each of LENGTHS
 ratio = _by_key("rows", "ratio")  # loss over the loss at the first length, at each of the others
 standard_error = _by_key("rows", "standard_error")  # of the ratio, over the evaluation texts
 entropy = _by_key("rows", "entropy")  # nats, mean over layers and heads, at each of LENGTHS
 recall = _by_key("recall", "accuracy")  # share copied right at each of DISTANCES
+question = (
+    _Recorded(  # (question, name, seed): its values; what they are says the question's function in the experiment
+        ((row["question"], row["name"], row["seed"]), row["values"]) for row in questions()["rows"]
+    )
+)
 by_position = _Recorded(  # encoding: nats a byte for each 16 positions, of the shipped model as trained
     (row["encoding"], row["loss"]) for row in _RESULTS["by_position"] if row["seed"] == SEEDS[0]
 )
@@ -138,3 +154,34 @@ smollm2_window_loss = _Recorded(  # mode: nats a token, one number a text, of it
     for mode in dict.fromkeys(run["mode"] for run in _WINDOWS)
 )
 smollm2_first_weight = np.array([run["weight_on_first_token"] for run in _WINDOWS if run["mode"] == "all keys"])
+
+
+def seeds(part, *key):
+    """The seeds that were measured for a key without its last place: seeds(loss, "rope", "yarn")."""
+    found = sorted(seed for *other, seed in part if tuple(other) == key)
+    return found or [part[(*key, SEEDS[0])]]  # which says what there is instead
+
+
+def of_seeds(part, *key):
+    """The values of every seed, (seeds, …): of_seeds(loss, "rope", "yarn")."""
+    return np.stack([part[(*key, seed)] for seed in seeds(part, *key)])
+
+
+def mean_and_error(part, *key):
+    """Mean over the seeds, and its standard error: mean_and_error(loss, "rope", "yarn"). One seed has no error: NaN."""
+    return _mean_and_error(of_seeds(part, *key))
+
+
+def difference(part, key, other):
+    """Mean of part[key] − part[other], paired seed by seed, and its standard error over the seeds that both have.
+
+    difference(loss, ("rope", "yarn"), ("rope", None)) is below 0 where YaRN helps.
+    """
+    both = [seed for seed in seeds(part, *key) if seed in seeds(part, *other)]
+    return _mean_and_error(np.stack([part[(*key, seed)] - part[(*other, seed)] for seed in both]))
+
+
+def _mean_and_error(values):
+    number = len(values)
+    error = values.std(axis=0, ddof=1) / number**0.5 if number > 1 else np.full(values.shape[1:], np.nan)
+    return values.mean(axis=0), error

@@ -134,18 +134,19 @@ class EveryMethod(View):
         self.flat, self.far = [], []
         for axes, of_seeds in ((left, self.flat), (right, self.far)):
             axes.hlines(rows, -1, 3, color="#E3E3E3", linewidth=1, zorder=0)
-            for index, (size, words) in enumerate(((9, "first seed"), (6, "second seed"))):
-                of_seeds.append(points(axes, index, markersize=size, label=words))
+            for index, seed in enumerate(SEEDS):
+                of_seeds.append(points(axes, index, markersize=6 if index else 9, label=f"seed {seed}"))
         left.legend(loc="lower right", frameon=True, edgecolor="none")
 
     def update(self, length, distance):
-        grown, copied = (  # (seeds, methods)
-            np.array([[values[*method, seed][at] for method in METHODS.values()] for seed in SEEDS])
+        grown, copied = (  # (seeds, methods); NaN where a method was not trained with that seed
+            np.array([[values.get((*method, seed), none)[at] for method in METHODS.values()] for seed in SEEDS])
             for values, at in ((ratio, LENGTHS[1:].index(length)), (recall, DISTANCES.index(distance)))
+            for none in [np.full(len(DISTANCES), np.nan)]
         )
         for of_seed, values in zip(self.flat + self.far, [*grown, *copied]):
             of_seed.set_data(values, range(len(METHODS)))
-        flat, far = grown.max(axis=0) < 1.1, copied.min(axis=0) > 0.5
+        flat, far = np.nanmax(grown, axis=0) < 1.1, np.nanmin(copied, axis=0) > 0.5
         both = [name for name, good in zip(METHODS, flat & far) if good]
         return (
             f"{length:,} bytes, copying from {distance} back. The loss of {flat.sum()} of {len(METHODS)} grows by "

@@ -46,8 +46,11 @@ class LossByLength(View):
                 axes.plot(LENGTHS, losses, **style.reference | {"linestyle": "-", "color": "#CFCFCF"})
         self.lines, thin = {}, {"linewidth": 1, "markersize": 4}
         for index, words in enumerate(("as trained", "with the change")):
-            self.lines[words] = [measured(axes, index, markersize=8, label=words), measured(axes, index, **thin)]
-        measured(axes, 4, **thin, marker="o", label="thin: second seed")  # for the legend alone
+            self.lines[words] = [measured(axes, index, markersize=8, label=words)]
+            self.lines[words] += [measured(axes, index, **thin) for _ in SEEDS[1:]]
+        measured(
+            axes, 4, **thin, marker="o", label="thin: second seed" + " and more" * (len(SEEDS) > 2)
+        )  # for the legend alone
         axes.legend(loc="upper left", ncols=3, frameon=False)
 
     def update(self, model):
@@ -82,6 +85,7 @@ class EntropyByLength(View):
 
     def update(self, model, seed):
         encoding, change = self.MODELS[model]
+        seed = seed if (encoding, change, seed) in loss else SEEDS[0]
         plain, sharp = (encoding, change, seed), (encoding, f"{change}+log_n" if change else "log_n", seed)
         for words, key in (("as it is", plain), ("with log-n", sharp)):
             self.entropy[words].set_data(LENGTHS, entropy[key])
@@ -386,9 +390,10 @@ def _grows(what, curves):
     if len(curves[0]) == 1:
         return f"{what}: loss {curves[0][0]:.2f} at 128 bytes. Beyond there is no row, so there is no answer."
     times = [f"{losses[-1] / losses[0]:.2f}" for losses in curves]
+    number = {1: "one seed", 2: "two seeds"}.get(len(times), f"{len(times)} seeds")
     return (
         f"{what}: loss {curves[0][0]:.2f} at 128 bytes, {curves[0][1]:.2f} at 256, {curves[0][3]:.2f} at 1,024. "
-        f"That is {' and '.join(times)} times the loss at 128 (two seeds)."
+        f"That is {' and '.join(times)} times the loss at 128 ({number})."
     )
 
 
