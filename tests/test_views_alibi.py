@@ -135,7 +135,7 @@ def test_the_workbench_shows_all_shipped_models_and_yours():
     assert live.own[0].get_ydata() == losses and live.own[1].get_ydata() == shares
     assert np.array_equal(live.beside[0].get_ydata(), row("rows", "t5", None, 1)["loss"])
     assert np.array_equal(live.beside[1].get_ydata(), row("recall", "t5", None, 1)["accuracy"])
-    assert len(live.all[0]) == len(live.all[1]) == 12
+    assert len(live.all[0]) == len(live.all[1]) == 15
     assert "Mine: 2.00 at 128 bytes, 2.50 at 1,024, 25% copied from 256 back." in sentence
     relative = view.drawn(beside="RoPE", loss="relative to 128 bytes")[0]
     assert relative.own[0].get_ydata() == pytest.approx([1, 1.05, 1.1, 1.25])
