@@ -35,5 +35,5 @@ def test_added_vectors_tell_equal_tokens_apart():
 
 
 def test_the_drawing_and_the_three_questions_have_the_same_three_places():
-    for mark, place in (("①", "input"), ("②", "queries and keys"), ("③", "scores")):
+    for mark, place in (("(1)", "input"), ("(2)", "queries and keys"), ("(3)", "scores")):
         assert mark in CELLS["order"] and mark in CELLS["sort"] and place in CELLS["order"] and place in CELLS["sort"]
