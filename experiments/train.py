@@ -4,7 +4,9 @@
     python experiments/train.py --encoding rope --task text --seed 1   one model: about a minute on one core
     python experiments/train.py --seed 2 --folder build/seed2          a second training of every model
 
-A finished model is skipped; --force trains it again. Ctrl-C stops at once and keeps what was finished.
+24 models, 12 encodings in both tasks, took 63 minutes on one core of a busy machine: all 30 are 79 at this rate, 40 on
+two cores (--task text and --task copy side by side). A finished model is skipped; --force trains it again. Ctrl-C stops
+at once and keeps what was finished.
 """
 
 import argparse

@@ -4,6 +4,9 @@
     loss["rope", "yarn", 1]        # nats a byte at LENGTHS, seed 1, with YaRN
     recall["alibi", None, 2]       # share copied right at DISTANCES, seed 2, as trained
 
+    mean_and_error(loss, "rope", "yarn")          # over the seeds that were measured
+    question["held", "all held at 64", 1]         # experiments/questions.py says what its values are
+
 A key is (encoding, change, seed); the change is None for a model as trained. `experiments/evaluate.py` wrote the file.
 The function `results` has the name of this module: `posviz.lab.results()` is the function.
 """
