@@ -164,6 +164,28 @@ def what_term_3_sees():
     return {(True, False, True): "the key's word"}[tuple(same)], []
 
 
+@found("5.1")
+def moved_together():
+    scores = [(np.exp(0.3j * m) * np.conj((0.6 + 0.8j) * np.exp(0.3j * n))).real for m, n in ((3, 1), (13, 11))]
+    stays = np.isclose(*scores)
+    return "it stays" if stays else "it changes", [f"{scores[0]:+.3f}", f"{10 * 0.3:.0f} radians"]
+
+
+@found("5.2")
+def come_round():
+    turns = 2048 * posviz.rope_frequencies(128) / (2 * np.pi)
+    round_at = {length: int((length / 2048 * turns >= 1).sum()) for length in (1000, 2048)}
+    assert 0.6 < round_at[2048] / 64 < 0.7
+    return "about two thirds", [f"{round_at[2048]} of 64", f"{round_at[1000]}", f"{turns[-1]:.3f}"]
+
+
+@found("5.3")
+def nearest_patch():
+    below, above = (np.cos(distance * posviz.rope_frequencies(128, 100)).mean() for distance in (16, 1))
+    right = "the far end of the row above" if above > below else "the one right below it"
+    return right, [f"{above:.3f}", f"{below:.3f}"]
+
+
 every_bet = pytest.mark.parametrize("bet", [pytest.param(bet, id=id) for id, bet in BETS.items()])
 EXAMPLE = quiz.Bet("0.9", "Is 2 < 3 & 1?", ("yes <b>", "no"), "no", "2 < 1 is false.")
 

@@ -10,7 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posviz.views.rope import AnglesSeen, ClockWall, RopeAtScale, RotationMatrix, ScoreByDistance, TurningPair
+from posviz.views.rope import (
+    AnglesSeen,
+    ClockWall,
+    PatchesOfAnImage,
+    RopeAtScale,
+    RotationMatrix,
+    ScoreByDistance,
+    TurningPair,
+)
 
 CHAPTER = Path(__file__).parent.parent / "notebooks" / "05_rope.ipynb"
 
@@ -183,6 +191,33 @@ def test_random_scores_are_those_of_vectors_turned_one_by_one():
     assert f"distance {int(np.argmax(shown))} " in sentence
 
 
+# The patches of an image
+
+
+@pytest.mark.parametrize("numbers", ["one for a patch", "row and column", "M-RoPE"])
+@pytest.mark.parametrize("row, column, base", [(8, 0, 1e2), (1, 15, 1e4), (14, 7, 1e6)])
+def test_the_score_of_a_patch_is_the_mean_cosine_of_its_pairs(numbers, row, column, base):
+    view, _, sentence = PatchesOfAnImage().drawn(numbers=numbers, row=row, column=column, base=base)
+    shown = view.scores.get_array()
+    for r, c in [(0, 0), (15, 15), (row + 1, column), (row - 1, 15), (row, column)]:
+        total = 0.0
+        for pair in range(64):
+            down, right = row - r, column - c
+            if numbers == "one for a patch":
+                distance = (16 * row + column) - (16 * r + c)
+            elif numbers == "row and column":
+                distance = right if pair % 2 else down
+            else:  # sections of 16, 24, 24 pairs for time, height, width
+                distance = [0] * 16 + [down] * 24 + [right] * 24
+                distance = distance[pair]
+            total += math.cos(distance * speed(pair, 128, base))
+        assert shown[r, c] == pytest.approx(total / 64, abs=1e-9)
+    assert shown[row, column] == pytest.approx(1)
+    assert (view.query.get_xdata()[0], view.query.get_ydata()[0]) == (column, row)
+    assert f"right below it scores {shown[row + 1, column]:.3f}" in sentence
+    assert f"the last patch of the row above {shown[row - 1, 15]:.3f}." in sentence
+
+
 # Angles seen
 
 
@@ -290,6 +325,8 @@ def test_lengths_that_did_not_fit_are_said_and_the_others_shown():
         (TurningPair, {"m": 2, "n": 0}, "+0.947"),
         (TurningPair, {"m": 23, "n": 0}, "+0.952"),
         (RotationMatrix, {"dim": 32}, "960 of 1024 entries"),
+        (PatchesOfAnImage, {"numbers": "row and column"}, "right below it scores 0.970"),
+        (PatchesOfAnImage, {"numbers": "row and column"}, "row above 0.620."),
         (AnglesSeen, {"used": 8192}, "23 of 64 pairs meet"),
         (AnglesSeen, {"used": 8192}, "saw up to 0.236 rad and now reaches 0.946 rad"),
         (AnglesSeen, {}, "23 of 64 pairs have not come round. Used on 2,048, no pair meets a new angle."),

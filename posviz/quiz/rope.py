@@ -1,9 +1,9 @@
-"""Exercises of chapter 5: an angle, what rotations promise, slow pairs, the two layouts, a bug that does not crash."""
+"""Exercises and bets of chapter 5: an angle, what rotations promise, slow pairs, layouts, a bug that does not crash."""
 
 import numpy as np
 
 from posviz import rope, rope_frequencies
-from posviz.quiz import choice, function, number
+from posviz.quiz import Bet, choice, function, number
 
 AN_ANGLE = number(
     "5.1",
@@ -102,4 +102,28 @@ CATCH_THE_BUG = number(
     right="Suspect b is the culprit. Its angles are laid out for neighbours and its partners half a vector away.",
     nudge="The two pairs of positions are equally far apart. What should a right RoPE say of their scores?",
     formula="For each suspect, turn(q, 10) @ turn(k, 8) minus turn(q, 3) @ turn(k, 1), without its sign.",
+)
+
+MOVED_TOGETHER = Bet(
+    "5.1",
+    "Query at 3, key at 1, 0.3 radians a token. Both move on by 10. What happens to the score?",
+    ("it falls", "it stays", "it rises", "it changes its sign"),
+    "it stays",
+    "Both turn by 3 radians more, so the angle between them stays, and the score stays +0.947.",
+)
+
+COME_ROUND = Bet(
+    "5.2",
+    "In a text of 2,048 tokens, how many of the 64 pairs come round at least once?",
+    ("all", "about two thirds", "about a third", "fewer than ten"),
+    "about two thirds",
+    "At position 2,048 it is 41 of 64, at 1,000 it is 36. The slowest has made 0.038 of a turn.",
+)
+
+NEAREST_PATCH = Bet(
+    "5.3",
+    "Patches are numbered one by one, row after row. The query is at the left edge. Which patch scores higher?",
+    ("the one right below it", "the far end of the row above", "both the same"),
+    "the far end of the row above",
+    "That patch is 1 token away and scores 0.944; the one right below is 16 away and scores 0.256.",
 )

@@ -8,6 +8,7 @@ from posviz.views.absolute import TableThatLearns, AlikeRows, SinusoidalTable, O
 from posviz.views.absolute import BinaryClock, DecayByDistance, ReadThePosition
 from posviz.views.relative import ScoreTerms, RelativeShift, T5Buckets, PositionPart
 from posviz.views.rope import TurningPair, ClockWall, RotationMatrix, ScoreByDistance, AnglesSeen, RopeAtScale
+from posviz.views.rope import PatchesOfAnImage
 from posviz.views.extrapolation import LossByLength, EntropyByLength, Spectrum, RealModel
 from posviz.views.extrapolation import BiasShapes, XPosDecay, Needle, AttentionMicroscope
 from posviz.views.alibi import BiasAndWeights, ReachAndSlope, EveryMethod, Workbench

@@ -1,4 +1,5 @@
-"""The pictures of chapter 5: a turning pair, dials, the matrix, the score by distance, the angles seen, the cost."""
+"""The pictures of chapter 5: a turning pair, dials, the matrix, the score by distance and over an image,
+the angles seen, the cost."""
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from posviz.views.parts import (
     number_sides,
     outside_legend,
     points,
+    sentence_case,
     sides,
     strokes,
 )
@@ -218,6 +220,50 @@ class ScoreByDistance(View):
             f"{words}, d = {dim}, base {base:,.0f}: the score is largest at distance {top} ({score[top]:.2f}). "
             f"Its mean size is {near:.2f} over the nearest 50 distances and {far:.2f} over the farthest 50."
         )
+
+
+class PatchesOfAnImage(View):
+    """Which patches of an image are near for RoPE? Equal vectors, 64 pairs; the score goes by three ways to number."""
+
+    title = "Score of every patch of an image for one query"
+    size = (9, 4.2)
+    controls = [
+        Choice("numbers", ["one for a patch", "row and column", "M-RoPE"]),
+        Steps("row", 1, 14, default=8, label="row of the query"),
+        Steps("column", 0, 15, default=0, label="column of the query"),
+        PowersOfTen("base", 2, 6, default=2),
+    ]
+    story = {"numbers": (), "column": (8,)}
+
+    def draw(self, figure):
+        axes = figure.subplots()
+        self.scores = heat_map(axes, (16, 16), -1, 1)
+        axes.set(xticks=range(0, 16, 3), xlabel="column", yticks=range(0, 16, 3), ylabel="row")
+        self.query = points(axes, 3, markersize=9, label="query")
+        figure.colorbar(self.scores, ax=axes, ticks=[-1, 0, 1], label="score ÷ largest possible")
+        outside_legend(figure, axes, "right upper")
+
+    def update(self, numbers, row, column, base):
+        scores = patch_scores(numbers, row, column, base)
+        self.scores.set_data(scores)
+        self.query.set_data([column], [row])
+        return (
+            f"{sentence_case(numbers)}, base {base:,.0f}, query in row {row}, column {column}: the patch right below "
+            f"it scores {scores[row + 1, column]:.3f}, the last patch of the row above {scores[row - 1, 15]:.3f}."
+        )
+
+
+def patch_scores(numbers, row, column, base):
+    """(16, 16): RoPE score of each patch for the query at (row, column), all vectors equal, 1 where nothing turns."""
+    down, right = row - np.arange(16)[:, None, None], column - np.arange(16)[:, None]  # distances, query minus key
+    pair, frequencies = np.arange(64), rope_frequencies(128, base)
+    if numbers == "one for a patch":  # row after row
+        distance = 16 * down + right
+    elif numbers == "row and column":  # pairs 0, 2, 4 … turn by rows, 1, 3, 5 … by columns
+        distance = np.where(pair % 2 == 0, down, right)
+    else:  # Qwen2-VL: 16 pairs for the time, which stands still in one image, 24 for rows, 24 for columns
+        distance = np.where(pair < 16, 0, np.where(pair < 40, down, right))
+    return np.cos(distance * frequencies).mean(axis=-1)
 
 
 class AnglesSeen(View):
