@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from posviz import lab, views
-from posviz.lab.results import METHODS, SEEDS, recall
+from posviz.lab.results import METHODS, SEEDS, ratio as ratios, recall
 from posviz.views.alibi import reach
 
 ROOT = Path(__file__).parent.parent
@@ -109,20 +109,19 @@ def test_the_reach_picture_shows_weights_and_reaches(exponent, heads, length):
 def test_every_method_stands_where_it_was_measured(length, distance):
     live, _, sentence = views.EveryMethod().drawn(length=length, distance=distance)
     flat, far = np.ones((2, len(METHODS)), bool)
-    for seed in SEEDS:
-        for y, (encoding, change) in enumerate(METHODS.values()):
-            points = live.flat[SEEDS.index(seed)], live.far[SEEDS.index(seed)]
-            if (encoding, change, seed) not in recall:
-                assert np.isnan(points[1].get_xdata()[y])
-                continue
-            ratio = row("rows", encoding, change, seed)["ratio"][LENGTHS.index(length) - 1]
-            share = row("recall", encoding, change, seed)["accuracy"][DISTANCES.index(distance)]
-            for point, x in zip(points, (ratio, share)):
-                assert point.get_xdata()[y] == x and point.get_ydata()[y] == y
-                low, high = point.axes.get_xlim()
-                assert low < x < high
-            flat[y] &= ratio < 1.1
-            far[y] &= share > 0.5
+    for y, (name, method) in enumerate(METHODS.items()):
+        measured = []
+        for seed in SEEDS:
+            if (*method, seed) in recall and (*method, seed) in ratios:
+                ratio = row("rows", *method, seed)["ratio"][LENGTHS.index(length) - 1]
+                share = row("recall", *method, seed)["accuracy"][DISTANCES.index(distance)]
+                measured.append([ratio, share])
+                flat[y] &= ratio < 1.1
+                far[y] &= share > 0.5
+        assert live.methods[name].get_xydata().tolist() == measured
+        (left, right), (low, high) = live.methods[name].axes.get_xlim(), live.methods[name].axes.get_ylim()
+        assert all(left < ratio < right and low < share < high for ratio, share in measured)
+    assert len(live.names.get_paths()) == len(METHODS)
     assert f"The loss of {flat.sum()} of {len(METHODS)} grows" in sentence and f"and {far.sum()} copy more" in sentence
     both = [name for name, good in zip(METHODS, flat & far) if good]
     assert sentence.endswith(f"Both: {', '.join(both) or 'none'}.")
@@ -135,7 +134,7 @@ def test_the_workbench_shows_all_shipped_models_and_yours():
     assert live.own[0].get_ydata() == losses and live.own[1].get_ydata() == shares
     assert np.array_equal(live.beside[0].get_ydata(), row("rows", "t5", None, 1)["loss"])
     assert np.array_equal(live.beside[1].get_ydata(), row("recall", "t5", None, 1)["accuracy"])
-    assert len(live.all[0]) == len(live.all[1]) == 15
+    assert len(live.all[0]) == len(live.all[1]) == len(lab.ENCODINGS)
     assert "Mine: 2.00 at 128 bytes, 2.50 at 1,024, 25% copied from 256 back." in sentence
     relative = view.drawn(beside="RoPE", loss="relative to 128 bytes")[0]
     assert relative.own[0].get_ydata() == pytest.approx([1, 1.05, 1.1, 1.25])

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import re
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from posviz import lab
-from posviz.lab.results import loss
+from posviz.lab.results import SEEDS, loss
 from posviz.views.extrapolation import (
     AttentionMicroscope,
     BiasShapes,
@@ -22,7 +23,9 @@ from posviz.views.extrapolation import (
     RealModel,
     Spectrum,
     XPosDecay,
+    difference,
 )
+from posviz.views.parts import ENCODINGS
 
 TABLE = Path(lab.__file__).parent / "results.json"
 
@@ -55,22 +58,27 @@ def softmax(scores):
     ],
 )
 def test_losses_are_the_recorded_ones_of_both_seeds(model, encoding, change):
-    view, _, sentence = LossByLength().drawn(model=model)
+    view, _, sentence = LossByLength().drawn(model=model, length=1024)
     for seed, line in enumerate(view.lines["with the change"], 1):
         assert list(line.get_xdata()) == [128, 256, 512, 1024]
         assert list(line.get_ydata()) == record(encoding, change, seed)["loss"]
     loss = record(encoding, change, 1)["loss"]
-    assert f"loss {loss[0]:.2f} at 128 bytes, {loss[1]:.2f} at 256, {loss[3]:.2f} at 1,024" in sentence
-    ends = [record(encoding, change, seed)["loss"] for seed in (1, 2)]
-    assert " and ".join(f"{loss[3] / loss[0]:.2f}" for loss in ends) + " times" in sentence
+    assert f"loss {loss[0]:.2f} at 128 bytes, {loss[3]:.2f} at 1,024" in sentence
+    ends = [record(encoding, change, seed)["loss"] for seed in SEEDS]
+    assert ", ".join(f"{loss[3] / loss[0]:.2f}" for loss in ends) + " times" in sentence
+    view, _, sentence = LossByLength().drawn(model=model)  # no longer than in training: a question
+    assert all(len(line.get_xdata()) == 1 for line in view.lines["with the change"])
+    assert sentence.endswith("the trained length. In longer texts, will it stay?") and " 1,024" not in sentence
 
 
-def test_a_model_that_was_trained_once_shows_its_one_training_for_every_seed():
+def test_a_model_that_was_trained_once_shows_its_one_training_and_no_verdict():
     once = next((name for name, (key, _) in EntropyByLength.MODELS.items() if (key, None, 2) not in loss), None)
     if once is None:
         pytest.skip("every model has a second training")
-    view, _, sentence = EntropyByLength().drawn(model=once, seed=2)
-    assert list(view.loss["as it is"].get_ydata()) == list(loss[EntropyByLength.MODELS[once][0], None, 1])
+    view, _, sentence = EntropyByLength().drawn(model=once)
+    first, *others = view.loss["as it is"]
+    assert list(first.get_ydata()) == list(loss[EntropyByLength.MODELS[once][0], None, 1])
+    assert not any(len(line.get_xdata()) for line in others) and "a second seed is missing" in sentence
 
 
 def test_every_recorded_measurement_can_be_chosen_and_nothing_else():
@@ -81,22 +89,26 @@ def test_every_recorded_measurement_can_be_chosen_and_nothing_else():
 
 
 def test_all_other_models_stand_in_grey_behind():
-    axes = LossByLength().figure().axes[0]
-    drawn = [list(line.get_ydata()) for line in axes.lines if line.get_color() == "#CFCFCF"]
-    expected = [record(name, None, 1)["loss"] for name in lab.ENCODINGS if name != "learned"]
-    assert sorted(drawn) == sorted(expected)
-    low, high = axes.get_ylim()
+    view, figure, _ = LossByLength().drawn(length=1024)
+    for name, line in view.others.items():
+        encoding = ENCODINGS[name]
+        expected = (
+            [] if encoding == "rope" else record(encoding, "random" if encoding == "learned" else None, 1)["loss"]
+        )
+        assert list(line.get_ydata()) == (expected[:1] if encoding == "learned" else expected)
+    assert len(view.names.get_paths()) == len(ENCODINGS)  # each line has its name, the chosen one too
+    low, high = figure.axes[0].get_ylim()
     assert all(low < loss < high for row in json.loads(TABLE.read_text())["rows"] for loss in row["loss"])
 
 
 def test_a_model_as_it_is_draws_no_change():
-    view, _, sentence = LossByLength().drawn(model="ALiBi")
+    view, _, sentence = LossByLength().drawn(model="ALiBi", length=1024)
     assert all(len(line.get_xdata()) == 0 for line in view.lines["with the change"])
     assert [len(line.get_xdata()) for line in view.lines["as trained"][:2]] == [4, 4]
 
 
 def test_a_learned_table_ends_where_its_rows_end():
-    view, _, sentence = LossByLength().drawn(model="learned table")
+    view, _, sentence = LossByLength().drawn(model="learned table", length=512)
     assert [list(line.get_xdata()) for line in view.lines["as trained"][:2]] == [[128], [128]]
     assert "no row, so there is no answer" in sentence
 
@@ -105,19 +117,29 @@ def test_a_learned_table_ends_where_its_rows_end():
     "model, encoding, change",
     [("RoPE + NTK-aware", "rope", "ntk"), ("ALiBi", "alibi", None), ("no encoding", "none", None)],
 )
-@pytest.mark.parametrize("seed", [1, 2])
-def test_entropy_and_loss_with_and_without_log_n_are_the_recorded_ones(model, encoding, change, seed):
-    view, figure, sentence = EntropyByLength().drawn(model=model, seed=seed)
-    rows = {
-        "as it is": record(encoding, change, seed),
-        "with log-n": record(encoding, f"{change}+log_n" if change else "log_n", seed),
-    }
-    for words, row in rows.items():
-        assert list(view.entropy[words].get_ydata()) == row["entropy"]
-        assert list(view.loss[words].get_ydata()) == row["loss"]
-    change = rows["with log-n"]["loss"][3] - rows["as it is"]["loss"][3]
-    assert sentence.endswith("helps." if change < -0.01 else "hurts." if change > 0.01 else "does nothing.")
-    assert f"from {rows['as it is']['entropy'][0]:.2f} to {rows['as it is']['entropy'][3]:.2f}" in sentence
+def test_entropy_and_loss_with_and_without_log_n_are_the_recorded_ones(model, encoding, change):
+    view, figure, sentence = EntropyByLength().drawn(model=model)
+    changes = {"as it is": change, "with log-n": f"{change}+log_n" if change else "log_n"}
+    rows = {words: [record(encoding, change, seed) for seed in SEEDS] for words, change in changes.items()}
+    for words, of_seeds in rows.items():
+        for at, row in enumerate(of_seeds):
+            assert list(view.entropy[words][at].get_ydata()) == row["entropy"]
+            assert list(view.loss[words][at].get_ydata()) == row["loss"]
+    more = [after["loss"][3] - before["loss"][3] for before, after in zip(rows["as it is"], rows["with log-n"])]
+    mean, error = statistics.mean(more), statistics.stdev(more) / math.sqrt(len(SEEDS))
+    assert f"changes the loss by {mean:+.2f} ± {2 * error:.2f}: it" in sentence
+    verdict = "no difference" if abs(mean) <= 2 * error else "it helps." if mean < 0 else "it hurts."
+    assert verdict in sentence
+    flat = [statistics.mean(row["entropy"][at] for row in rows["as it is"]) for at in (0, 3)]
+    assert f"from {flat[0]:.2f} to {flat[1]:.2f}" in sentence
+
+
+@pytest.mark.parametrize(
+    "more, verdict",
+    [([-0.2, -0.1, -0.3], "helps"), ([0.1, 0.12, 0.11], "hurts"), ([-0.1, 0.12, 0.01], "makes no difference")],
+)
+def test_a_change_helps_or_hurts_only_beyond_two_standard_errors(more, verdict):
+    assert f"it {verdict}" in difference(np.array(more))
 
 
 def test_entropy_fits_into_the_picture_and_stays_below_ln_n():
@@ -253,7 +275,7 @@ def test_the_score_of_xpos_is_that_of_scaled_and_turned_vectors(scale_base, gamm
 
 @pytest.mark.parametrize("needle, trained", [(9.0, 512), (6.0, 512), (2.0, 2048), (12.0, 128)])
 def test_the_weight_of_the_needle_follows_each_rule(needle, trained):
-    view, _, sentence = Needle().drawn(needle=needle, trained=trained)
+    view, _, sentence = Needle().drawn(needle=needle, trained=trained, keys=32_768)
     others = np.random.RandomState(0).normal(size=2**15).tolist()
     assert view.curves["as it is"].get_xdata().tolist() == [2**e for e in range(5, 16)]
     for index, n in enumerate((32, 64, 128, 256, 512, 1024)):
@@ -271,8 +293,14 @@ def test_the_weight_of_the_needle_follows_each_rule(needle, trained):
     assert f"to {last[0]:.2f} as it is" in sentence and f"to {last[2]:.2f} with the ratio" in sentence
 
 
+def test_the_needle_asks_before_it_shows_more_keys_than_in_training():
+    view, _, sentence = Needle().drawn()
+    assert view.curves["as it is"].get_xdata()[-1] == 512
+    assert sentence == "A key with score 9.0 keeps 0.91 among 512 keys. Among more, what will it keep?"
+
+
 def test_the_answers_in_the_chapter_are_what_the_needle_shows():
-    nine, six = (Needle().drawn(needle=score)[0].curves for score in (9.0, 6.0))
+    nine, six = (Needle().drawn(needle=score, keys=32_768)[0].curves for score in (9.0, 6.0))
     assert nine["as it is"].get_ydata()[-1] == pytest.approx(0.13, abs=0.005)
     assert nine["ln n / ln L multiplied"].get_ydata()[-1] == pytest.approx(0.96, abs=0.005)
     held = six["ln n / ln L multiplied"].get_ydata()[4:]
@@ -389,7 +417,7 @@ def test_no_sentence_promises_a_number_that_is_not_finite():
 def test_the_real_model_shows_the_recorded_means_of_2048_tokens(number):
     measured = json.loads((TABLE.parent / "smollm2.json").read_text(encoding="utf-8"))
     name = list(dict.fromkeys(run["text"] for run in measured["runs"]))[number - 1]
-    view, _, sentence = RealModel().drawn(text=RealModel.TEXTS[number])
+    view, _, sentence = RealModel().drawn(text=RealModel.TEXTS[number], used=16_384)
     runs = [run for run in measured["runs"] if run["text"] == name]
     assert {run["mode"] for run in runs} == set(view.curves)
     for run in runs:
@@ -402,7 +430,16 @@ def test_the_real_model_shows_the_recorded_means_of_2048_tokens(number):
 
 
 def test_all_texts_of_the_real_model_are_their_mean():
-    means = {mode: curve.get_ydata() for mode, curve in RealModel().drawn()[0].curves.items()}
-    each = [RealModel().drawn(text=text)[0].curves for text in RealModel.TEXTS[1:]]
+    means = {mode: curve.get_ydata() for mode, curve in RealModel().drawn(used=16_384)[0].curves.items()}
+    each = [RealModel().drawn(text=text, used=16_384)[0].curves for text in RealModel.TEXTS[1:]]
     for mode, mean in means.items():
         assert list(mean) == pytest.approx(sum(curves[mode].get_ydata() for curves in each) / 3)
+
+
+def test_the_real_model_is_read_as_far_as_asked_and_nearer_by():
+    view, figure, sentence = RealModel().drawn()
+    assert sentence.endswith("Longer than in training, what will each do?")
+    assert {mode: len(curve.get_xdata()) for mode, curve in view.curves.items()} == dict(
+        plain=4, pi=4, ntk=4, yarn=4, cut=0
+    )
+    assert RealModel().drawn(zoom=True)[1].axes[0].get_ylim() == (1, 3.5) and figure.axes[0].get_ylim() == (1, 8)

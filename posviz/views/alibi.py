@@ -5,14 +5,25 @@ import numpy as np
 from posviz import alibi_bias, alibi_slopes, softmax, style
 from posviz.lab.results import DISTANCES, LENGTHS, METHODS, SEEDS, loss, ratio, recall
 from posviz.live import Choice, Range, Steps, Toggle, View
-from posviz.views.parts import ENCODINGS, Letters, curve, heat_map, log_axis, measured, points
+from posviz.views.parts import (
+    ENCODINGS,
+    EndNames,
+    Letters,
+    curve,
+    heat_map,
+    log_axis,
+    measured,
+    number_sides,
+    points,
+    sides,
+)
 
 
 class BiasAndWeights(View):
     """What does the bias matrix look like, and what does it make of the weights? Below: the slope of every head."""
 
     title = "ALiBi's bias matrix and the weights it leads to"
-    size = (9, 5.6)
+    size = (9, 4.8)
     controls = [
         Steps("heads", 1, 16, default=8),
         Steps("head", 1, 16, default=3),
@@ -26,16 +37,13 @@ class BiasAndWeights(View):
 
     def draw(self, figure):
         axes = figure.subplot_mosaic([["bias", "weight"], ["slope", "slope"]], height_ratios=[4, 1.1])
-        size = style.font_size()
-        self.bias = heat_map(axes["bias"], None, -8, 0)
+        self.bias = heat_map(axes["bias"], None, -4, 0)
         self.weights = heat_map(axes["weight"], None, 1e-4, 1, norm="log")
-        bars = (self.bias, "bias", range(-8, 1, 2)), (self.weights, "weight", 10.0 ** np.arange(-4, 1))
+        bars = (self.bias, "bias", range(-4, 1)), (self.weights, "weight", 10.0 ** np.arange(-4, 1))
         for image, label, ticks in bars:
-            image.axes.set_xlabel("position of the key", labelpad=2.2 * size)
             figure.colorbar(image, ax=image.axes, label=label, extend="min", ticks=ticks, format="%g").minorticks_off()
-        axes["bias"].set_ylabel("position of the query", labelpad=2.2 * size)
-        self.down = Letters(axes["bias"], -1.2 * size, 0)
-        self.across = [Letters(image.axes, 0, -size) for image, *_ in bars]
+        self.sides = [sides(image.axes, "position of the query", "position of the key") for image, *_ in bars]
+        self.numbers = [Letters(image.axes) for image, *_ in bars]
         below = axes["slope"]
         log_axis(below, "y", [1, 0.1, 0.01])
         below.set(xlim=(0.5, 16.5), xticks=range(1, 17), xlabel="head", ylim=(0.002, 1.9), ylabel="slope")
@@ -50,13 +58,14 @@ class BiasAndWeights(View):
         head = min(head, heads)
         bias = alibi_bias(heads, length, causal=not symmetric)[head - 1]  # (queries, keys)
         weights = softmax(bias + (self.SCORES[:length, :length] if content == "random scores" else 0.0))
-        self.bias.set_data(np.ma.masked_invalid(bias))
-        self.weights.set_data(np.ma.masked_where(np.isneginf(bias), np.maximum(weights, 1e-12)))  # 0 has no logarithm
-        shown = np.arange(0, length, -(-length // 12))  # at most a dozen numbers
-        middles, none = (shown + 0.5) / length, np.zeros(len(shown))
-        self.down.show(shown.astype(str), none, 1 - middles)
-        for across in self.across:
-            across.show(shown.astype(str), middles, none)
+        weights_shown = np.ma.masked_where(np.isneginf(bias), np.maximum(weights, 1e-12))  # 0 has no logarithm
+        for image, numbers, values in zip(
+            (self.bias, self.weights), self.numbers, (np.ma.masked_invalid(bias), weights_shown)
+        ):
+            image.set_data(values)
+            numbers.number_cells(image, values)
+        for both in self.sides:
+            number_sides(both, range(length))
         slopes, query = alibi_slopes(heads), length // 2
         row, slope = weights[query], slopes[head - 1]
         self.slopes.set_data(range(1, heads + 1), slopes)
@@ -92,10 +101,10 @@ class ReachAndSlope(View):
         right.set(xlim=(1.3, 0.0007), xlabel="slope, steep to flat", ylim=(0.7, 12_000), ylabel="reach (tokens)")
         self.reach, self.heads, self.here = {}, {}, {}
         for index, share in enumerate((0.99, 0.5)):
-            self.reach[share] = curve(right, index, label=f"{share:.0%} of the weight")
+            self.reach[share] = curve(right, index)
             self.heads[share] = points(right, index, markersize=5)
             self.here[share] = points(right, 4, markersize=12, fillstyle="none")
-        right.legend(loc="upper left", frameon=False)
+        self.names = EndNames(right, "99 % of the weight")
 
     def update(self, exponent, heads, length):
         slope, distance = 0.5**exponent, np.arange(128)
@@ -103,6 +112,7 @@ class ReachAndSlope(View):
         for share in self.reach:
             for line, slopes in ((self.reach, self.SLOPES), (self.heads, alibi_slopes(heads)), (self.here, [slope])):
                 line[share].set_data(slopes, [reach(each, length, share) for each in slopes])
+        self.names.follow({f"{100 * share:.0f} % of the weight": line for share, line in self.reach.items()})
         half, most = reach(slope, length, 0.5), reach(slope, length, 0.99)
         reaches = [reach(each, length, 0.99) for each in alibi_slopes(heads)]
         return (
@@ -113,40 +123,35 @@ class ReachAndSlope(View):
 
 
 class EveryMethod(View):
-    """Which methods stay flat on longer texts, and which can still use a token far back? Two trainings of each."""
+    """Which methods stay flat on longer texts and can still use a token far back? A line joins the seeds of one."""
 
     title = "Every method, flat and far"
-    size = (9, 5.8)
+    size = (9, 5)
     controls = [
-        Choice("length", LENGTHS[1:], default=1024, label="loss on texts of (bytes)"),
-        Choice("distance", DISTANCES, default=128, label="copy from a distance of (tokens)"),
+        Choice("length", LENGTHS[1:], default=256, label="loss on texts of (bytes)"),
+        Choice("distance", DISTANCES, default=16, label="copy from a distance of (tokens)"),
     ]
     story = {"length": (), "distance": ()}
 
     def draw(self, figure):
-        left, right = figure.subplots(1, 2, sharey=True)
-        rows = np.arange(len(METHODS))
-        left.set(xlim=(0.9, 2.6), xlabel="loss ÷ loss at 128 bytes")
-        left.set(ylim=(len(METHODS) - 0.5, -0.5), yticks=rows, yticklabels=METHODS)
-        left.axvline(1, **style.reference)
-        right.set(xlim=(-0.04, 1.04), xlabel="share copied right")
-        right.tick_params(left=False)
-        self.flat, self.far = [], []
-        for axes, of_seeds in ((left, self.flat), (right, self.far)):
-            axes.hlines(rows, -1, 3, color="#E3E3E3", linewidth=1, zorder=0)
-            for index, seed in enumerate(SEEDS):
-                of_seeds.append(points(axes, index, markersize=6 if index else 9, label=f"seed {seed}"))
-        left.legend(loc="lower right", frameon=True, edgecolor="none")
+        axes = figure.subplots()
+        axes.set(xlim=(0.9, 2.6), xlabel="loss ÷ loss at 128 bytes (left: flat)")
+        axes.set(ylim=(-0.04, 1.04), ylabel="share copied right (above: far)")
+        axes.axvline(1.1, **style.reference)
+        axes.axhline(0.5, **style.reference)
+        self.methods = {name: measured(axes, at, linewidth=1, markersize=6) for at, name in enumerate(METHODS)}
+        self.names = EndNames(axes, "no encoding")
 
     def update(self, length, distance):
-        grown, copied = (  # (seeds, methods); NaN where a method was not trained with that seed
-            np.array([[values.get((*method, seed), none)[at] for method in METHODS.values()] for seed in SEEDS])
-            for values, at in ((ratio, LENGTHS[1:].index(length)), (recall, DISTANCES.index(distance)))
-            for none in [np.full(len(DISTANCES), np.nan)]
-        )
-        for of_seed, values in zip(self.flat + self.far, [*grown, *copied]):
-            of_seed.set_data(values, range(len(METHODS)))
-        flat, far = np.nanmax(grown, axis=0) < 1.1, np.nanmin(copied, axis=0) > 0.5
+        at, far_at, flat, far = LENGTHS[1:].index(length), DISTANCES.index(distance), [], []
+        for line, method in zip(self.methods.values(), METHODS.values()):
+            keys = [(*method, seed) for seed in SEEDS if (*method, seed) in recall and (*method, seed) in ratio]
+            grown, copied = [ratio[key][at] for key in keys], [recall[key][far_at] for key in keys]
+            line.set_data(grown, copied)
+            flat.append(max(grown) < 1.1)
+            far.append(min(copied) > 0.5)
+        self.names.follow(self.methods)
+        flat, far = np.array(flat), np.array(far)
         both = [name for name, good in zip(METHODS, flat & far) if good]
         return (
             f"{length:,} bytes, copying from {distance} back. The loss of {flat.sum()} of {len(METHODS)} grows by "
@@ -182,9 +187,9 @@ class Workbench(View):
         self.all, self.beside, self.own = [], [], []
         for axes in (left, right):
             self.all.append([axes.plot([], [], color="#CFCFCF", linewidth=1)[0] for _ in ENCODINGS])
-            self.beside.append(measured(axes, 1, marker="o", markersize=7, label="beside it"))
-            self.own.append(measured(axes, 2, marker="s", markersize=7, label="yours"))
-        left.legend(loc="upper left", frameon=False)
+            self.beside.append(measured(axes, 1, marker="o", markersize=7))
+            self.own.append(measured(axes, 2, marker="s", markersize=7))
+        self.names = EndNames(right, "Transformer-XL")
 
     def update(self, beside, loss):
         models = [*map(_shipped, ENCODINGS.values()), _shipped(ENCODINGS[beside]), self.measured]
@@ -193,6 +198,7 @@ class Workbench(View):
         for side, x in enumerate((LENGTHS, DISTANCES)):
             for line, model in zip((*self.all[side], self.beside[side], self.own[side]), models):
                 line.set_data(x[: len(model[side])], model[side])
+        self.names.follow({beside: self.beside[1], self.name or "yours": self.own[1]})
         yours = f"{_tell(self.name, *models[-1])}. " if self.name else ""
         shipped = _tell(f"{beside}, 800 steps", *models[-2])
         loss = f"in {loss}" if loss == LOSSES[0] else loss

@@ -7,16 +7,18 @@ import numpy as np
 
 import posviz
 from posviz import lab, style
-from posviz.lab.results import CHANGE_NAMES, LENGTHS, METHODS, SEEDS, entropy, loss, smollm2_loss
+from posviz.lab.results import CHANGE_NAMES, LENGTHS, METHODS, NAMES, SEEDS, entropy, loss, smollm2_loss
 from posviz.live import Choice, Range, Steps, Text, Toggle, View
 from posviz.views.parts import (
     ENCODINGS,
+    EndNames,
     Letters,
+    counted,
     curve,
     heat_map,
     log_axis,
     measured,
-    outside_legend,
+    seed_curves,
     points,
     thousands,
     weight_bar,
@@ -26,40 +28,44 @@ TURN = 2 * np.pi
 
 
 class LossByLength(View):
-    """What does more text in front do to the loss on the same last 64 bytes? Grey: all other models, as trained."""
+    """What does more text in front do to the loss on the same last 64 bytes? Grey: the other models, as trained."""
 
     title = "Loss against length, measured"
-    size = (9, 4.2)
+    size = (9, 4.8)
     MODELS = {  # as it is, and with each change that was measured
         name + f" + {words}" * bool(change): (encoding, change)
         for name, encoding in ENCODINGS.items()
         for change, words in CHANGE_NAMES.items()
         if change is None or (encoding, change, SEEDS[0]) in loss
     }
-    controls = [Choice("model", MODELS, default="RoPE")]
+    controls = [Choice("model", MODELS, default="RoPE"), Choice("length", LENGTHS, label="texts up to (bytes)")]
+    story = {"length": (), "model": ()}
 
     def draw(self, figure):
         axes = figure.subplots()
         _length_axis(axes, "loss (nats a byte)", (1.8, 4.2))
-        for (_, change, seed), losses in loss.items():
-            if change is None and seed == SEEDS[0]:
-                axes.plot(LENGTHS, losses, **style.reference | {"linestyle": "-", "color": "#CFCFCF"})
-        self.lines, thin = {}, {"linewidth": 1, "markersize": 4}
-        for index, words in enumerate(("as trained", "with the change")):
-            self.lines[words] = [measured(axes, index, markersize=8, label=words)]
-            self.lines[words] += [measured(axes, index, **thin) for _ in SEEDS[1:]]
-        measured(
-            axes, 4, **thin, marker="o", label="thin: second seed" + " and more" * (len(SEEDS) > 2)
-        )  # for the legend alone
-        axes.legend(loc="upper left", ncols=3, frameon=False)
+        grey = {"color": "#8A8A8A", "linewidth": 1, "marker": ".", "linestyle": "-"}
+        self.others = {name: curve(axes, 7, **grey) for name in ENCODINGS}
+        self.lines = {words: seed_curves(axes, index) for index, words in enumerate(("as trained", "with the change"))}
+        axes.set_title(f"thin: the same with another seed, {', '.join(map(str, SEEDS[1:]))}")
+        self.names = EndNames(axes, max(self.MODELS, key=len))
 
-    def update(self, model):
+    def update(self, model, length):
         encoding, change = self.MODELS[model]
+        most = LENGTHS.index(length) + 1
         plain, changed = _losses(encoding, None), _losses(encoding, change) if change else ()
+        for name, line in self.others.items():
+            losses = _losses(ENCODINGS[name], None)[0][:most] if ENCODINGS[name] != encoding else ()
+            line.set_data(LENGTHS[: len(losses)], losses)
         for lines, curves in zip(self.lines.values(), (plain, changed)):
             for line, losses in zip_longest(lines, curves, fillvalue=()):
-                line.set_data(LENGTHS[: len(losses)], losses)
-        return _grows(model, changed or plain)
+                line.set_data(LENGTHS[: len(losses[:most])], losses[:most])
+        named = {
+            NAMES[encoding]: self.lines["as trained"][0],
+            model: self.lines["with the change" if change else "as trained"][0],
+        }
+        self.names.follow(self.others | named)
+        return _grows(model, changed or plain, length)
 
 
 class EntropyByLength(View):
@@ -69,8 +75,7 @@ class EntropyByLength(View):
     size = (9, 4.4)
     MODELS = {name: (encoding, None) for name, encoding in ENCODINGS.items() if encoding != "learned"}
     MODELS |= {name: METHODS[name] for name in ("RoPE + NTK-aware", "RoPE + YaRN")}
-    controls = [Choice("model", MODELS, default="RoPE + NTK-aware"), Steps("seed", 1, 2)]
-    story = {"model": (), "seed": ()}
+    controls = [Choice("model", MODELS, default="RoPE + NTK-aware")]
 
     def draw(self, figure):
         left, right = figure.subplots(1, 2)
@@ -79,23 +84,30 @@ class EntropyByLength(View):
         left.plot(LENGTHS, np.log(LENGTHS), **style.reference | {"linewidth": 1.6}, label="ln n, the most there can be")
         self.entropy, self.loss = {}, {}
         for index, words in enumerate(("as it is", "with log-n")):
-            self.entropy[words] = measured(left, index, markersize=8, label=words)
-            self.loss[words] = measured(right, index, markersize=8)
-        outside_legend(figure, left, ncols=3)
+            self.entropy[words] = seed_curves(left, index)
+            self.loss[words] = seed_curves(right, index)
+        right.set_title(f"thin: another seed, {', '.join(map(str, SEEDS[1:]))}")
+        left.set_title("grey: ln n, the most there can be")
+        self.names = EndNames(right, "with log-n")
 
-    def update(self, model, seed):
+    def update(self, model):
         encoding, change = self.MODELS[model]
-        seed = seed if (encoding, change, seed) in loss else SEEDS[0]
-        plain, sharp = (encoding, change, seed), (encoding, f"{change}+log_n" if change else "log_n", seed)
-        for words, key in (("as it is", plain), ("with log-n", sharp)):
-            self.entropy[words].set_data(LENGTHS, entropy[key])
-            self.loss[words].set_data(LENGTHS, loss[key])
-        more = loss[sharp][-1] - loss[plain][-1]
-        verdict = "helps" if more < -0.01 else "hurts" if more > 0.01 else "does nothing"
+        changes = {"as it is": change, "with log-n": f"{change}+log_n" if change else "log_n"}
+        seeds = [seed for seed in SEEDS if all((encoding, each, seed) in loss for each in changes.values())]
+        for words, change in changes.items():
+            for recorded, lines in ((entropy, self.entropy[words]), (loss, self.loss[words])):
+                for line, seed in zip_longest(lines, seeds):
+                    line.set_data(*((LENGTHS, recorded[encoding, change, seed]) if seed else ((), ())))
+        self.names.follow({words: lines[0] for words, lines in self.loss.items()})
+        (flat, sharp), (plain, helped) = (
+            np.array([[recorded[encoding, change, seed] for seed in seeds] for change in changes.values()])
+            for recorded in (entropy, loss)
+        )  # (seeds, lengths) each
+        more = (helped - plain)[:, -1]
         return (
-            f"{model}: from 128 to 1,024 bytes the entropy goes from {entropy[plain][0]:.2f} to "
-            f"{entropy[plain][-1]:.2f}, with log-n to {entropy[sharp][-1]:.2f}. At 1,024 the loss goes from "
-            f"{loss[plain][-1]:.2f} to {loss[sharp][-1]:.2f}: log-n {verdict}."
+            f"{model}, mean of {counted(len(seeds), 'seed')}: from 128 to 1,024 bytes the entropy goes from "
+            f"{flat[:, 0].mean():.2f} to {flat[:, -1].mean():.2f}, with log-n to {sharp[:, -1].mean():.2f}. "
+            f"At 1,024 log-n {difference(more)}."
         )
 
 
@@ -171,33 +183,39 @@ class RealModel(View):
     size = (9, 4.2)
     MODES = CHANGE_NAMES | {"plain": "as trained", "cut": "last 8,192 tokens only"}
     TEXTS = ["all three texts", "documentation, first half", "documentation, second half", "source code"]
-    controls = [Choice("text", TEXTS)]
+    controls = [
+        Choice("text", TEXTS),
+        Steps("used", 2048, 16_384, step=2048, default=8192, unit="tokens", label="read up to"),
+        Toggle("zoom", label="losses from 1 to 3.5"),
+    ]
+    story = {"used": (), "text": (), "zoom": ()}
 
     def draw(self, figure):
         axes = figure.subplots()
         ticks = range(0, 16_385, 4096)
         axes.set(xlim=(0, 16_384), xlabel="position (tokens)", xticks=ticks, xticklabels=thousands(ticks))
-        axes.set(ylim=(1, 8), ylabel="loss (nats a token)")
+        axes.set(ylim=(1, 8), ylabel="loss (nats a token)", title="dashed upright line: the trained length")
         axes.axvline(8192, **style.reference)
-        axes.text(8350, 7.5, "trained length")
-        self.curves = {}
-        for index, mode in enumerate(("plain", "pi", "ntk", "yarn", "cut")):
-            self.curves[mode] = measured(axes, index, markersize=6, label=self.MODES[mode])
-        axes.legend(loc="upper left", frameon=False)
+        modes = ("plain", "pi", "ntk", "yarn", "cut")
+        self.curves = {mode: measured(axes, index, markersize=6) for index, mode in enumerate(modes)}
+        self.names = EndNames(axes, self.MODES["cut"])
 
-    def update(self, text):
-        end = {}
+    def update(self, text, used, zoom):
+        end, axes = {}, self.curves["plain"].axes
+        if axes.get_ylim() != (limits := (1, 3.5 if zoom else 8)):  # setting them draws the axes anew
+            axes.set_ylim(limits)
         for mode, line in self.curves.items():
             of_texts = smollm2_loss[mode].reshape(3, -1, 4).mean(axis=2)  # (texts, stretches of 4 bins, 2,048 tokens)
             losses = of_texts.mean(axis=0) if text == self.TEXTS[0] else of_texts[self.TEXTS.index(text) - 1]
-            back = 2048 * np.arange(len(losses))[::-1]  # from the last stretch: "cut" has no others
-            line.set_data(16_384 - 1024 - back, losses)
-            end[mode] = f"{losses[-1]:.2f}"
-        return (
-            f"SmolLM2-135M, trained on 8,192 tokens, on {text}. Loss at the end of 16,384 tokens: {end['plain']} as "
-            f"trained, {end['pi']} with PI, {end['ntk']} NTK-aware, {end['yarn']} with YaRN; "
-            f"{end['cut']} from the last 8,192 alone."
-        )
+            places = 16_384 - 1024 - 2048 * np.arange(len(losses))[::-1]  # "cut" has the last stretches alone
+            read = places < used
+            line.set_data(places[read], losses[read])
+            if read.any():
+                end[mode] = losses[read][-1]
+        self.names.follow({self.MODES[mode]: line for mode, line in self.curves.items()})
+        asks = " Longer than in training, what will each do?" if used <= 8192 else ""
+        told = ", ".join(f"{self.MODES[mode]} {losses:.2f}" for mode, losses in end.items())
+        return f"SmolLM2-135M-Instruct on {text}. Loss at the end of {used:,} tokens: {told}.{asks}"
 
 
 class BiasShapes(View):
@@ -221,9 +239,9 @@ class BiasShapes(View):
         right.set(ylim=(0, 1.03), ylabel="weight within the distance")
         self.bias, self.within = {}, {}
         for index, name in enumerate(("ALiBi", "KERPLE log", "KERPLE power", "Sandwich")):
-            self.bias[name] = curve(left, index, label=name)
+            self.bias[name] = curve(left, index)
             self.within[name] = curve(right, index)
-        outside_legend(figure, left, ncols=4)
+        self.names = EndNames(right, "KERPLE power")
 
     def update(self, head, r1, r2):
         distance = np.arange(4096)
@@ -241,6 +259,7 @@ class BiasShapes(View):
             self.within[name].set_data(shown, within[shown])
             reach.append(f"{int((within < 0.99).sum()):,} ({name})")
         far = ", ".join(reach)
+        self.names.follow(self.within)
         return f"4,096 keys that fit equally well, head {head} of 8: 99 % of the weight lies within {far} tokens."
 
 
@@ -259,10 +278,8 @@ class XPosDecay(View):
         axes = figure.subplots()
         axes.set(xlim=(-20, 2068), ylim=(-0.25, 1.1), xlabel="distance (tokens)", ylabel="score ÷ score at distance 0")
         axes.axhline(0, **style.reference)
-        self.rope = curve(axes, 7, linewidth=1.4, label="RoPE")
-        self.ceiling = curve(axes, 1, label="mean factor of xPos over all pairs")
-        self.xpos = curve(axes, 0, label="xPos")
-        axes.legend(loc="upper right", frameon=False)
+        self.rope, self.ceiling, self.xpos = curve(axes, 7, linewidth=1.4), curve(axes, 1), curve(axes, 0)
+        self.names = EndNames(axes, "mean factor of xPos")
 
     def update(self, scale_base, gamma):
         distance = np.arange(0, 2049, 4)
@@ -271,6 +288,7 @@ class XPosDecay(View):
         self.rope.set_data(distance, turned.mean(axis=1))
         self.xpos.set_data(distance, (turned * factor).mean(axis=1))
         self.ceiling.set_data(distance, factor.mean(axis=1))
+        self.names.follow({"RoPE": self.rope, "mean factor of xPos": self.ceiling, "xPos": self.xpos})
         at = distance.tolist().index(512)
         return (
             f"Scale base {scale_base:,}, γ = {gamma:.1f}: at distance 512 the fastest pair keeps "
@@ -288,9 +306,10 @@ class Needle(View):
     OTHERS = np.random.RandomState(0).normal(size=2**15)  # scores of the keys that do not fit
     controls = [
         Range("needle", 2.0, 12.0, 0.5, default=9.0, label="score of the key that fits"),
+        Choice("keys", [512, 2048, 8192, 32_768], default=512, label="keys up to"),
         Choice("trained", [128, 512, 2048], default=512, label="trained length L (tokens)"),
     ]
-    story = {"needle": (6.0,), "trained": ()}
+    story = {"keys": (), "needle": (6.0,), "trained": ()}
 
     def draw(self, figure):
         axes = figure.subplots()
@@ -298,13 +317,13 @@ class Needle(View):
         axes.set(xlim=(28, 37_000), xlabel="number of keys n")
         axes.set(ylim=(-0.03, 1.05), ylabel="weight of the key that fits")
         self.length = axes.axvline(512, **style.reference)
-        self.curves = {rule: curve(axes, index, label=rule) for index, rule in enumerate(self.RULES)}
+        self.curves = {rule: curve(axes, index) for index, rule in enumerate(self.RULES)}
         equal = self.curves[self.RULES[1]]  # to the first
         equal.set(linestyle="none", marker="s", markersize=11, fillstyle="none")
-        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+        self.names = EndNames(axes, max(self.RULES, key=len))
 
-    def update(self, needle, trained):
-        numbers = 2 ** np.arange(5, 16)
+    def update(self, needle, keys, trained):
+        numbers = 2 ** np.arange(5, int(np.log2(keys)) + 1)
         self.length.set_xdata([trained, trained])
         weights = {rule: [] for rule in self.RULES}
         for n in numbers:
@@ -315,10 +334,14 @@ class Needle(View):
                 weights[rule].append(posviz.softmax(changed)[0])
         for rule, line in self.curves.items():
             line.set_data(numbers, weights[rule])
+        self.names.follow(self.curves)
+        if keys <= trained:
+            kept = weights[self.RULES[0]][-1]
+            return f"A key with score {needle:.1f} keeps {kept:.2f} among {keys} keys. Among more, what will it keep?"
         begin = numbers.tolist().index(trained)
         plain, added, ratio, _ = (f"{row[begin]:.2f} to {row[-1]:.2f}" for row in weights.values())
         return (
-            f"A key with score {needle:.1f}, trained at {trained:,}. Its weight from there to 32,768 keys: "
+            f"A key with score {needle:.1f}, trained at {trained:,}. Its weight from there to {keys:,} keys: "
             f"{plain} as it is, {added} with the difference added, {ratio} with the ratio."
         )
 
@@ -327,7 +350,7 @@ class AttentionMicroscope(View):
     """Where does a head of a trained model look? Any text, any encoding; the models read its first 48 bytes."""
 
     title = "Attention of a small trained model, byte by byte"
-    size = (9.4, 5.3)
+    size = (9.4, 4.7)
     LONGEST = 48
     controls = [
         Text("text", "for name in names: print(name)"),
@@ -385,15 +408,26 @@ def _losses(encoding, change):
     return [loss[encoding, change, seed] for seed in SEEDS if (encoding, change, seed) in loss]
 
 
-def _grows(what, curves):
-    """Two sentences on how the loss goes up; curves is a list of losses, one a seed."""
+def difference(more):
+    """What a loss does that changes by `more` nats, a seed each: beyond two standard errors it helps or hurts."""
+    if len(more) == 1:
+        return f"changes the loss by {more[0]:+.2f}: a second seed is missing, so nothing can be said"
+    mean, error = more.mean(), 2 * more.std(ddof=1) / np.sqrt(len(more))
+    verdict = ("helps" if mean < 0 else "hurts") if abs(mean) > error else "makes no difference that we could measure"
+    return f"changes the loss by {mean:+.2f} ± {error:.2f}: it {verdict}"
+
+
+def _grows(what, curves, length):
+    """Two sentences on how the loss goes up to this length; curves is a list of losses, one a seed."""
     if len(curves[0]) == 1:
         return f"{what}: loss {curves[0][0]:.2f} at 128 bytes. Beyond there is no row, so there is no answer."
-    times = [f"{losses[-1] / losses[0]:.2f}" for losses in curves]
-    number = {1: "one seed", 2: "two seeds"}.get(len(times), f"{len(times)} seeds")
+    if length == LENGTHS[0]:
+        return f"{what}: loss {curves[0][0]:.2f} at 128 bytes, the trained length. In longer texts, will it stay?"
+    most = LENGTHS.index(length)
+    times = ", ".join(f"{losses[most] / losses[0]:.2f}" for losses in curves)
     return (
-        f"{what}: loss {curves[0][0]:.2f} at 128 bytes, {curves[0][1]:.2f} at 256, {curves[0][3]:.2f} at 1,024. "
-        f"That is {' and '.join(times)} times the loss at 128 ({number})."
+        f"{what}: loss {curves[0][0]:.2f} at 128 bytes, {curves[0][most]:.2f} at {length:,}. "
+        f"That is {times} times the loss at 128 ({counted(len(curves), 'seed')})."
     )
 
 

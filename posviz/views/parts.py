@@ -11,7 +11,7 @@ from matplotlib.textpath import TextPath
 from matplotlib.transforms import IdentityTransform, ScaledTranslation
 
 from posviz import style
-from posviz.lab.results import NAMES
+from posviz.lab.results import NAMES, SEEDS
 
 ENCODINGS = {name: key for key, name in NAMES.items()}  # {as a control offers it: as the recorded results have it}
 
@@ -29,6 +29,12 @@ def points(axes, index, **look):
 def measured(axes, index, **look):
     """An empty curve in the style of the index-th with its marker at each value, for the few that were measured."""
     return curve(axes, index, **{"marker": style.MARKERS[index % 8]} | look)
+
+
+def seed_curves(axes, index, **look):
+    """Empty curves, one for each seed, of the style of the index-th: the first bold, the others thin."""
+    thin = {"linewidth": 1, "markersize": 4}
+    return [measured(axes, index, **look | ({"markersize": 8} if seed == SEEDS[0] else thin)) for seed in SEEDS]
 
 
 def ring(axes, index, times, **look):
@@ -152,7 +158,7 @@ class Letters(PathCollection):
         row, column = np.nonzero(~np.ma.getmaskarray(values) & (max(rows, columns) <= 8))
         shown = np.ma.getdata(values)[row, column]
         x, y = left + (column + 0.5) * (right - left) / columns, top + (row + 0.5) * (bottom - top) / rows
-        self.show([f"{round(value, digits) + 0.0:.{digits}f}" for value in shown], x, y, share=0.72)
+        self.show([f"{round(value, digits) + 0.0:.{digits}f}" for value in shown], x, y, lines=columns, share=0.72)
         light = image.to_rgba(shown)[:, :3] @ [0.3, 0.6, 0.1] > 0.46  # from here on black has the better contrast
         self.set_facecolors(np.where(light, "black", "white"))
 
@@ -172,26 +178,18 @@ class EndNames(Letters):
         ends = {name: line.get_xydata()[-1] for name, line in lines.items() if len(line.get_xdata())}
         places = self.axes.transData.transform(np.array([*ends.values()]).reshape(-1, 2))
         gap = 1.2 * style.font_size() * self.figure.dpi / 72
-        order = np.argsort(places[:, 0], kind="stable")
-        for near in np.split(order, 1 + np.flatnonzero(np.diff(places[order, 0]) > 4 * gap)):  # side by side
-            near = near[np.argsort(places[near, 1], kind="stable")]
-            places[near, 1] = apart(places[near, 1], gap)
+        x, y = places.T
+        order = np.argsort(y, kind="stable")
+        for at, name in enumerate(order):  # up, where one below would touch
+            beside = order[:at][np.abs(x[order[:at]] - x[name]) < 8 * gap]
+            y[name] = max([y[name], *(y[beside] + gap)])
+        for at in range(len(order))[::-1]:  # down again, what is over the top
+            beside = order[at + 1 :][np.abs(x[order[at + 1 :]] - x[order[at]]) < 8 * gap]
+            y[order[at]] = min([y[order[at]], self.axes.bbox.y1 - gap / 2, *(y[beside] - gap)])
         self.set_paths([_outline(name, SANS) for name in ends])
         self.set_offsets(self.axes.transData.inverted().transform(places))
         self.set_sizes([style.font_size() ** 2], self.figure.dpi)
         self.set_facecolors([0.8 * np.array(to_rgb(lines[name].get_color())) for name in ends])
-
-
-def apart(numbers, gap):
-    """Rising numbers, moved as little as possible until each is `gap` more than the one before."""
-    blocks = []  # (mean of numbers that touch, how many), once the gaps are taken out
-    for number in numbers - gap * np.arange(len(numbers)):
-        blocks.append((number, 1))
-        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-            (low, below), (high, above) = blocks[-2:]
-            blocks[-2:] = [((low * below + high * above) / (below + above), below + above)]
-    means, counts = np.reshape(blocks, (-1, 2)).T
-    return np.repeat(means, counts.astype(int)) + gap * np.arange(len(numbers))
 
 
 @cache
