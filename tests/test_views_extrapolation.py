@@ -439,7 +439,6 @@ def test_all_texts_of_the_real_model_are_their_mean():
 def test_the_real_model_is_read_as_far_as_asked_and_nearer_by():
     view, figure, sentence = RealModel().drawn()
     assert sentence.endswith("Longer than in training, what will each do?")
-    assert {mode: len(curve.get_xdata()) for mode, curve in view.curves.items()} == dict(
-        plain=4, pi=4, ntk=4, yarn=4, cut=0
-    )
+    read = {mode: len(curve.get_xdata()) for mode, curve in view.curves.items()}
+    assert read == {"plain": 4, "pi": 4, "ntk": 4, "yarn": 4, "cut": 0}
     assert RealModel().drawn(zoom=True)[1].axes[0].get_ylim() == (1, 3.5) and figure.axes[0].get_ylim() == (1, 8)
