@@ -124,7 +124,8 @@ def test_every_method_stands_where_it_was_measured(length, distance):
     assert len(live.names.get_paths()) == len(METHODS)
     assert f"The loss of {flat.sum()} of {len(METHODS)} grows" in sentence and f"and {far.sum()} copy more" in sentence
     both = [name for name, good in zip(METHODS, flat & far) if good]
-    assert sentence.endswith(f"Both: {', '.join(both) or 'none'}.")
+    listed = f"{len(both)} methods" if len(both) >= 7 else ", ".join(both) or "none"
+    assert sentence.endswith(f"Both: {listed}.")
 
 
 def test_the_workbench_shows_all_shipped_models_and_yours():

@@ -23,7 +23,7 @@ class BiasAndWeights(View):
     """What does the bias matrix look like, and what does it make of the weights? Below: the slope of every head."""
 
     title = "ALiBi's bias matrix and the weights it leads to"
-    size = (9, 4.8)
+    size = (9, 4.85)
     controls = [
         Steps("heads", 1, 16, default=8),
         Steps("head", 1, 16, default=3),
@@ -153,9 +153,10 @@ class EveryMethod(View):
         self.names.follow(self.methods)
         flat, far = np.array(flat), np.array(far)
         both = [name for name, good in zip(METHODS, flat & far) if good]
+        listed = ", ".join(both) if len(both) < 7 else f"{len(both)} methods"
         return (
             f"{length:,} bytes, copying from {distance} back. The loss of {flat.sum()} of {len(METHODS)} grows by "
-            f"less than 10 %, and {far.sum()} copy more than half. Both: {', '.join(both) or 'none'}."
+            f"less than 10 %, and {far.sum()} copy more than half. Both: {listed or 'none'}."
         )
 
 

@@ -215,7 +215,7 @@ class RealModel(View):
         self.names.follow({self.MODES[mode]: line for mode, line in self.curves.items()})
         asks = " Longer than in training, what will each do?" if used <= 8192 else ""
         told = ", ".join(f"{self.MODES[mode]} {losses:.2f}" for mode, losses in end.items())
-        return f"SmolLM2-135M-Instruct on {text}. Loss at the end of {used:,} tokens: {told}.{asks}"
+        return f"SmolLM2-135M-Instruct on {text}. Loss at the end of {used:,} tokens: {told}.{asks}{' Seen from 1 to 3.5.' * zoom}"
 
 
 class BiasShapes(View):

@@ -85,20 +85,20 @@ class LossAlongText(View):
         self.names = EndNames(axes, "Transformer-XL")
 
     def update(self, encoding, beside, third, length):
-        trained, told = {}, []
+        trained, told = {}, {}
         lines = dict(zip((third, beside, encoding), self.lines))
         for name, line in zip((encoding, beside, third), self.lines[::-1]):
             loss = by_position[ENCODINGS[name]][: length // POSITIONS]
             line.set_data(POSITIONS * (np.arange(len(loss)) + 0.5), loss)
             trained[name], last = loss[4:8].mean(), loss[-4:].mean()  # of 64 positions each
             if len(loss) * POSITIONS < length:
-                told.append(f"{name} {trained[name]:.2f}, then it stops: no vector for {TRAINED}")
+                told[name] = f"{name} {trained[name]:.2f}, then it stops: no vector for {TRAINED}"
             else:
-                told.append(f"{name} {trained[name]:.2f} and {last:.2f} ({last / trained[name]:.2f} times)")
+                told[name] = f"{name} {trained[name]:.2f} and {last:.2f} ({last / trained[name]:.2f} times)"
         self.names.follow(lines)
         if length == TRAINED:
             known = ", ".join(f"{name} {loss:.2f}" for name, loss in trained.items())
             return (
                 f"No longer than in training. Loss over positions 64 to 127: {known}. What will more text do to each?"
             )
-        return f"A text of {length:,} bytes. Loss over positions 64 to 127 and over the last 64: {'; '.join(told)}."
+        return f"A text of {length:,} bytes. Loss over positions 64 to 127 and over the last 64: {'; '.join(told.values())}."

@@ -200,7 +200,7 @@ class SortTheMethods(View):
         verdict = "All three are right" if right == 3 else f"Not in this box: right answers {right} of 3"
         if given < 3:
             answered = (f"{question}: {answer}" for question, answer in zip(QUESTIONS, answers))
-            verdict = f"You have answered {given} of 3 ({', '.join(answered)})"
+            verdict = f"You answered {given} of 3 ({', '.join(answered)})"
         return f"{sentence_case(method)} {WHAT_IT_DOES[method]}. {verdict}. {len(cards)} of 7 placed."
 
 
