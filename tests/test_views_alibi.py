@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from posviz import lab, views
-from posviz.lab.results import METHODS, SEEDS, ratio as ratios, recall
+from posviz.lab.results import METHODS, SEEDS, recall
+from posviz.lab.results import ratio as ratios
 from posviz.views.alibi import reach
 
 ROOT = Path(__file__).parent.parent

@@ -18,8 +18,8 @@ from posviz.views.parts import (
     heat_map,
     log_axis,
     measured,
-    seed_curves,
     points,
+    seed_curves,
     thousands,
     weight_bar,
 )
@@ -215,7 +215,8 @@ class RealModel(View):
         self.names.follow({self.MODES[mode]: line for mode, line in self.curves.items()})
         asks = " Longer than in training, what will each do?" if used <= 8192 else ""
         told = ", ".join(f"{self.MODES[mode]} {losses:.2f}" for mode, losses in end.items())
-        return f"SmolLM2-135M-Instruct on {text}. Loss at the end of {used:,} tokens: {told}.{asks}{' Seen from 1 to 3.5.' * zoom}"
+        asks += " Seen from 1 to 3.5." * zoom
+        return f"SmolLM2-135M-Instruct on {text}. Loss at the end of {used:,} tokens: {told}.{asks}"
 
 
 class BiasShapes(View):
@@ -404,7 +405,7 @@ def _length_axis(axes, ylabel, ylim):
 def _losses(encoding, change):
     """Loss at each length, one array a seed; a learned table as it is has no answer beyond the trained length."""
     if encoding == "learned" and change is None:
-        return [loss[encoding, "random", seed][:1] for seed in SEEDS]
+        return [losses[:1] for losses in _losses(encoding, "random")]
     return [loss[encoding, change, seed] for seed in SEEDS if (encoding, change, seed) in loss]
 
 

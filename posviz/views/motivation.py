@@ -101,4 +101,5 @@ class LossAlongText(View):
             return (
                 f"No longer than in training. Loss over positions 64 to 127: {known}. What will more text do to each?"
             )
-        return f"A text of {length:,} bytes. Loss over positions 64 to 127 and over the last 64: {'; '.join(told.values())}."
+        told = "; ".join(told.values())
+        return f"A text of {length:,} bytes. Loss over positions 64 to 127 and over the last 64: {told}."
