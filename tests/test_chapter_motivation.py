@@ -43,3 +43,10 @@ def test_perplexity_has_the_numbers_of_the_text():
     mean = -np.log([0.5, 0.25, 0.1]).mean()
     assert f"e^{{{mean:.3f}}}={np.exp(mean):.2f}" in CELLS["loss-means"]
     assert np.exp(2.7 - 2.0) == pytest.approx(2, abs=0.02)  # "from 2.0 to 2.7 doubles the perplexity"
+
+
+def test_every_small_model_is_named_with_its_chapter():
+    text = CELLS["models"]
+    named = {name: NAMES[name].split()[0] for name in NAMES}
+    named |= {"none": "none, or", "rope_nope": "RoPE in three of four layers"}
+    assert all(named[name].lower() in text.lower() for name in NAMES)
