@@ -8,7 +8,7 @@ import pytest
 from posviz.chapters import STEMS
 
 ROOT = Path(__file__).resolve().parent.parent
-NOT_A_CHAPTER = {"__init__", "base", "parts"}  # what the chapters share
+NOT_A_CHAPTER = {"__init__", "__main__", "base", "parts"}  # what the chapters share
 
 
 def stems(pattern, prefix=""):
