@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import posviz
-from posviz import quiz, sinusoidal, t5_bucket, transformer_xl_terms
+from posviz import lab, quiz, sinusoidal, t5_bucket, transformer_xl_terms
 from posviz.chapters import STEMS
-from posviz.lab.results import loss, ratio
+from posviz.lab.results import SEEDS, loss, question, ratio, recall
 from posviz.views import absolute
 
 ROOT = Path(__file__).parent.parent
@@ -184,6 +184,56 @@ def nearest_patch():
     below, above = (np.cos(distance * posviz.rope_frequencies(128, 100)).mean() for distance in (16, 1))
     right = "the far end of the row above" if above > below else "the one right below it"
     return right, [f"{above:.3f}", f"{below:.3f}"]
+
+
+@found("6.1")
+def who_stays_flat():
+    times = {name: ratio[name, None, 1][-1] for name in ("alibi", "t5", "rope")}
+    flat = {name for name in times for seed in SEEDS if ratio[name, None, seed][-1] < 1.1}
+    return {("alibi",): "ALiBi alone"}[tuple(flat)], [f"{value:.2f}" for value in times.values()]
+
+
+@found("6.2")
+def which_pairs_bring_the_loss_back():
+    names = ("as trained", "slow two held at 64", "fast six held at 64", "all held at 64")
+    plain, *held = (question["held", name, 1] for name in names)
+    assert abs(held[0][1] - plain[0]) < 0.05 < held[1][1] - plain[0]
+    return "the slow two, with new angles", [f"{losses[1]:.2f}" for losses in held]
+
+
+@found("6.3")
+def which_change_is_best():
+    ends = {
+        change: np.mean([loss["rope", change, seed][-1] for seed in SEEDS]) for change in ("ntk", "yarn", "clamped")
+    }
+    cut = np.mean([loss["rope", None, seed][0] for seed in SEEDS])
+    assert cut < min(ends.values())
+    return "throw away all but the last 128 bytes", [f"{value:.2f}" for value in (*ends.values(), cut)]
+
+
+@found("7.1")
+def loss_in_a_hard_window():
+    model = lab.load("rope")
+    lengths = lab.loss_by_context(model, [128, 512]).mean(axis=1)
+
+    class Window:
+        rotate = staticmethod(model.encoding.rotate)
+
+        @staticmethod
+        def bias(q, k, layer):
+            return (lab.distances(q, k) >= 64) * -1e9
+
+    model.encoding = lab.LanguageModel(Window(), vocabulary=2, width=8, layers=1, heads=1, length=8).encoding
+    windowed = lab.loss_by_context(model, [512]).mean()
+    assert abs(windowed - lengths[0]) < 0.03 and lengths[1] > 3
+    return "as low as at 128 bytes", [f"{windowed:.2f}", f"{lengths[0]:.2f}"]
+
+
+@found("7.2")
+def copied_from_far():
+    far, near = ([recall["alibi", None, seed][at] for seed in (1, 2)] for at in (7, 2))
+    assert all(0.55 < share < 0.65 for share in far)
+    return "about six in ten", [f"{share:.2f}" for share in (*far, *near)]
 
 
 every_bet = pytest.mark.parametrize("bet", [pytest.param(bet, id=id) for id, bet in BETS.items()])

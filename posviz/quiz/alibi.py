@@ -3,7 +3,24 @@
 import numpy as np
 
 from posviz import alibi_slopes
-from posviz.quiz import choice, function, number
+from posviz.quiz import Bet, choice, function, number
+
+HARD_WINDOW = Bet(
+    "7.1",
+    "RoPE trained on 128 bytes has a loss of 1.98 there and of 3.09 at 512. Now hide every key 64 or more back, with "
+    "no training. What is the loss at 512 then?",
+    ("higher still", "about 3.1", "about 2.5", "as low as at 128 bytes"),
+    "as low as at 128 bytes",
+    "It is 1.97 with the window, at 128 bytes it was 1.98 (first seed).",
+)
+
+FAR_COPY = Bet(
+    "7.2",
+    "ALiBi's model has learned to copy symbols from 8 to 64 back. How many does it copy right from 256 back?",
+    ("as many as from 48 back", "about six in ten", "one in ten", "no more than a guess"),
+    "about six in ten",
+    "0.59 and 0.60 from 256 back (two seeds), 0.86 and 0.88 from 48 back.",
+)
 
 ONE_NUMBER = number(
     "7.1",

@@ -5,7 +5,33 @@ from functools import partial
 import numpy as np
 
 from posviz import llama3_frequencies, ntk_base, rope_frequencies, softmax
-from posviz.quiz import choice, function, number
+from posviz.quiz import Bet, choice, function, number
+
+WHO_STAYS_FLAT = Bet(
+    "6.1",
+    "ALiBi, T5's bias and RoPE all know the distance and nothing else. Whose loss at 8 times the trained length is at "
+    "most a tenth above that at the trained length?",
+    ("all three", "ALiBi and T5", "ALiBi alone", "none"),
+    "ALiBi alone",
+    "Loss at 1,024 bytes over the loss at 128, first seed: ALiBi 1.00, T5 1.28, RoPE 1.85.",
+)
+
+WHICH_PAIRS = Bet(
+    "6.2",
+    "RoPE trained on 128 bytes reads 256: the loss goes from 1.98 to 2.54. Pairs are held at the angle of distance 64. "
+    "Which must be held to bring the loss back?",
+    ("the slow two, with new angles", "the fast six, with none", "all eight and no fewer"),
+    "the slow two, with new angles",
+    "Loss at 256 bytes, first seed: 1.98 with the slow two held at 64, 2.38 with the fast six, 1.98 with all.",
+)
+
+WHICH_CHANGE = Bet(
+    "6.3",
+    "A finished RoPE model has to score the last 64 of 1,024 bytes. Which gives the lowest loss?",
+    ("NTK-aware", "YaRN", "clamped distances", "throw away all but the last 128 bytes"),
+    "throw away all but the last 128 bytes",
+    "Loss, mean of the seeds: NTK-aware 2.84, YaRN 2.54, clamped distances 2.18, the last 128 bytes alone 2.00.",
+)
 
 SPREAD_OUT = number(
     "6.1",
