@@ -188,6 +188,11 @@ def test_on_a_small_screen_nothing_is_cut_and_type_stays_readable(settings, lab,
         assert abs(width / height - natural) < 0.02
         points = {"small": 12, "projector": 17}[name]  # of the two presets
         assert points * 4 / 3 * width / 900 >= {"small": 13, "projector": 20}[name], "type too small, in pixels"
+        words = explorer.element.locator(".widget-label, .widget-text input, [aria-live], .widget-toggle-button")
+        sizes = words.evaluate_all("all => all.map(part => parseFloat(getComputedStyle(part).fontSize))")
+        together = explorer.element.evaluate("explorer => explorer.clientHeight")
+        assert min(sizes) >= {"small": 13, "projector": 18}[name]
+        assert together < 650  # controls, picture and sentence are on the screen at once
 
 
 @pytest.mark.parametrize("width", [1400, 620, 480])

@@ -436,3 +436,16 @@ def test_a_cell_and_a_moved_control_in_two_threads_leave_whole_pictures():
         mover.join()
     assert seen and whole.issuperset(seen)
     explorer.close()
+
+
+def test_the_presenter_preset_enlarges_words_as_well_as_the_picture():
+    try:
+        style.use("presenter")
+        large = Parabola().explorer()
+    finally:
+        style.use("reader")
+    small = Parabola().explorer()
+    assert "posviz-presenter" in large._dom_classes and "posviz-presenter" not in small._dom_classes
+    assert "font-size:20px" in large._text.value and "font-size:16px" in small._text.value
+    large.close()
+    small.close()

@@ -18,6 +18,7 @@ import notebooks
 import pages
 
 WORDS_A_MINUTE, CELL, PICTURE, EXERCISE, FUNCTION = 120, 1, 2, 5, 10
+LESSON, TALK = 90, 10  # minutes of a lesson, and of those what the class talks
 CHAPTERS = pages.CHAPTERS
 TEACHING = pages.ROOT / "docs" / "teaching.md"
 TIME = re.compile(r"(?<=\*\*Time\*\*: )\d+ minutes to read, \d+ minutes of exercises")
@@ -47,15 +48,33 @@ def predictions(path):
     return sum(len(re.findall(r"\*\*Predict", text(cell))) for cell in cells)
 
 
+def cost(cell):
+    """The minutes that a cell of the main path takes."""
+    if cell["cell_type"] == "markdown":
+        return len(text(cell).split()) / WORDS_A_MINUTE
+    return PICTURE if "picture" in notebooks.tags(cell) else CELL
+
+
 def minutes(path):
     """(minutes to read, minutes of exercises)."""
-    code = [cell for cell in main_path(path) if cell["cell_type"] == "code"]
-    pictures = sum("picture" in notebooks.tags(cell) for cell in code)
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     answers = [notebooks.source(cell) for cell in cells if "exercise" in notebooks.tags(cell)]
     exercises = sum(FUNCTION if "def " in answer else EXERCISE for answer in answers)
-    reading = words(path) / WORDS_A_MINUTE + CELL * (len(code) - pictures) + PICTURE * pictures
-    return 5 * math.ceil(reading / 5), exercises
+    return 5 * math.ceil(sum(map(cost, main_path(path))) / 5), exercises
+
+
+def picture_minutes(path):
+    """{name of a view: minutes of the part, from one heading to the next, that shows it}."""
+    parts = [[]]
+    for cell in main_path(path):
+        if re.match("##+ ", notebooks.source(cell)):
+            parts.append([])
+        parts[-1].append(cell)
+    found = {}
+    for part in parts:
+        shown = re.findall(r"views\.(\w+)\(", "".join(notebooks.source(cell) for cell in part))
+        found |= dict.fromkeys(shown, sum(map(cost, part)))
+    return found
 
 
 def sentence(path):
@@ -68,13 +87,21 @@ def table(path):
     return line, r"\1 {} min | {} min |".format(*minutes(path))
 
 
+def lesson(path):
+    """A chapter's line among the lessons of 90 minutes: what to look for and what to put there."""
+    line = re.compile(rf"^(\| {int(path.name[:2]) + 1} \|[^|]*\|) \d+ \| \d+ \| \d+ \|$", re.M)
+    reading, exercises = minutes(path)
+    here = min(exercises, LESSON - reading - TALK)
+    return line, rf"\1 {reading} | {here} | {exercises - here} |"
+
+
 def write(paths):
     """Put the minutes of these chapters where they are told."""
     for path in paths:
         chapter = path.read_text(encoding="utf-8")
         path.write_text(TIME.sub(sentence(path), chapter), encoding="utf-8")
-        line, filled = table(path)
-        TEACHING.write_text(line.sub(filled, TEACHING.read_text(encoding="utf-8")), encoding="utf-8")
+        for line, filled in (table(path), lesson(path)):
+            TEACHING.write_text(line.sub(filled, TEACHING.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def main():

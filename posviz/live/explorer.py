@@ -18,6 +18,11 @@ DISCONNECTED = (
     "<style>.posviz-gone:not(.jupyter-widgets-disconnected) {display: none}</style>"
     "<b>Not connected: the kernel was started again. Run this cell, then the controls move the picture.</b>"
 )
+# The words of the controls in the back row: the sizes that ipywidgets takes, and room for them.
+PRESENTER = (
+    "<style>.posviz-presenter {--jp-widgets-font-size: 18px; --jp-widgets-inline-height: 32px}"
+    ".posviz-presenter .widget-text {min-width: 100px}</style>"
+)
 RUN_ELSEWHERE = (
     "<b>The cell of this picture was run again, in another tab perhaps: save there, then reload this page.</b>"
 )
@@ -56,6 +61,7 @@ class Explorer(ipywidgets.VBox):
         width, height = (round(side * DPI) for side in view.size)
         # The default margin has 2px at the sides too, and 100% plus them would scroll.
         layout = {"max_width": "100%", "margin": "2px 0"}
+        self._presenting = self.drawing.preset == "presenter"
         self.image = ipywidgets.Image(format="png", width=str(width), height=str(height), layout=layout)
         self._text = ipywidgets.HTML(layout={"max_width": f"{width}px"})
         self._palette = Palette()
@@ -64,7 +70,10 @@ class Explorer(ipywidgets.VBox):
         layout = {"flex_flow": "row wrap", "grid_gap": "0 24px", "max_width": f"{width}px"}
         rows = ipywidgets.Box([self._row(control) for control in view.controls], layout=layout)
         gone = ipywidgets.HTML(DISCONNECTED).add_class("posviz-gone")
-        super().__init__([rows, self.image, self._text, gone])
+        looks = [ipywidgets.HTML(PRESENTER)] if self._presenting else []
+        super().__init__([rows, self.image, self._text, gone, *looks])
+        if self._presenting:
+            self.add_class("posviz-presenter")
         for control in view.controls:
             self.controls[control.name].observe(lambda change, control=control: self._changed(control), "value")
             if control.slides:
@@ -74,7 +83,7 @@ class Explorer(ipywidgets.VBox):
     def _row(self, control):
         """The control as the page shows it: a slider has its field beside it."""
         widget, field = self.controls[control.name], self.fields.get(control.name)
-        layout = {"width": "430px", "max_width": "100%"}
+        layout = {"width": "438px" if self._presenting else "430px", "max_width": "100%"}
         return ipywidgets.HBox([widget, field], layout=layout) if field else widget
 
     def _typed(self, control):
@@ -86,7 +95,7 @@ class Explorer(ipywidgets.VBox):
             value, words = control.typed(text, now), self.sentence
         except ValueError as refusal:
             value, words = now, str(refusal)
-        self._text.value = _paragraph(words)
+        self._say(words)
         self.controls[control.name].value = value
         self._write_numbers()
 
@@ -142,11 +151,14 @@ class Explorer(ipywidgets.VBox):
             self._sentence = f"This picture could not be drawn: {type(error).__name__}: {error}"
             raise
         finally:
-            self._text.value = _paragraph(self._sentence)
+            self._say(self._sentence)
         if self._resting:
             self._resting.cancel()
         if loop:
             self._resting = loop.call_later(AT_REST, self._refine)
+
+    def _say(self, words):
+        self._text.value = _paragraph(words, 20 if self._presenting else 16)
 
     def _refine(self):
         """The picture shown, in all its colours."""
@@ -207,11 +219,11 @@ def _close(widgets):
         widget.close()
 
 
-def _paragraph(sentence):
+def _paragraph(sentence, size):
     """The sentence, over unseen words as long as the longest sentence allowed: at any width its room never changes."""
     longest = "aeon " * (LONGEST_SENTENCE // 5)
     return (
-        f'<div style="display:grid;font-size:16px;line-height:1.4;padding:4px 0">'
+        f'<div style="display:grid;font-size:{size}px;line-height:1.4;padding:4px 0">'
         f'<p aria-live="polite" style="grid-area:1/1;margin:0">{html.escape(sentence)}</p>'
         f'<p aria-hidden="true" style="grid-area:1/1;margin:0;visibility:hidden">{longest}</p></div>'
     )
