@@ -46,12 +46,13 @@ def main(arguments=None):
 def measured(folders, encodings=None, changes=None):
     """Rows of results.json for the models of these folders (one a seed), printed one by one.
 
-    encodings, changes: these alone, and with changes no losses along a text.
+    encodings, changes: these alone, and with changes nothing of the model but these.
     """
     parts = {"rows": [], "by_position": [], "recall": [], "training": []}
     for model in models(folders, encodings):
         encoding, seed = model.record["encoding"], model.record["seed"]
-        parts["training"].append({key: value for key, value in model.record.items() if key != "losses"})
+        if not changes:
+            parts["training"].append({key: value for key, value in model.record.items() if key != "losses"})
         if model.record["task"] == "copy":
             new = recall_rows(model, encoding, seed, changes)
             parts["recall"] += new

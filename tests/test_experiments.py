@@ -226,7 +226,8 @@ def test_one_change_is_added_to_the_rows_that_are_there(tmp_path, monkeypatch):
     new = [row for row in after["rows"] if row["change"] == "clamped"]
     assert len(new) == 1 and new[0]["seed"] == 1 and len(new[0]["loss"]) == 2
     assert [row for row in after["rows"] if row["change"] != "clamped"] == without["rows"]
-    assert after["by_position"] == before["by_position"] and len(after["recall"]) == len(before["recall"])
+    assert all(after[part] == before[part] for part in ("by_position", "training"))
+    assert len(after["recall"]) == len(before["recall"])
 
 
 # ------------------------------------------------------------------ questions

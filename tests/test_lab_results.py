@@ -225,9 +225,14 @@ def test_new_angles_are_most_of_the_harm_of_a_longer_text():
 
 @pytest.mark.parametrize("name, encoding", [("as trained", None), ("all held at 64", "clamped")])
 def test_the_held_pairs_are_those_of_the_recorded_changes(name, encoding):
-    for seed in recorded.seeds(recorded.question, "held", name):
+    for seed in recorded.seeds(recorded.loss, "rope", encoding):
         found = recorded.question["held", name, seed]
         assert found.tolist()[1:] == recorded.loss["rope", encoding, seed][1:3].tolist()  # beyond the trained length
+
+
+def test_the_records_name_no_folder_of_one_machine():
+    for path in (recorded.RESULTS, recorded.QUESTIONS, *recorded.CHECKPOINTS.glob("*.json")):
+        assert "/tmp/" not in path.read_text("utf-8") and "/home/" not in path.read_text("utf-8")
 
 
 def test_the_answers_are_those_of_the_shipped_model():

@@ -58,7 +58,7 @@ class Recipe:
 #   2 heads of 32, base 10000, 1,200 steps                   loss 0.12, 97 %: learned, between steps 650 and 900
 # The first line was a draft with growing periods. By the recipe below base 100 is learned too with 2 heads of 32 (97 %
 # at distance 32, seed 1) and not with 4 heads of 16 (33 %): the width of a head matters more than the base
-# (experiments/questions.py --question copy). The price is paid by the others, which have 2 heads to share the work. With
+# (experiments/questions.py --question copy). The price is paid by the others, which have 2 heads to share it. With
 # 4 heads of 16 ALiBi is at a loss of 0.22 after 600 steps, with 2 heads of 32 it ends at 0.39; T5 ends at 3.1.
 RECIPES = {"text": Recipe(), "copy": Recipe(layers=2, heads=2, base=10_000.0, batch=24, steps=1200, learning_rate=3e-3)}
 
