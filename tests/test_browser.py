@@ -333,7 +333,8 @@ def test_every_control_changes_what_is_shown_and_nothing_jumps(chapter):
                 pixels = None
             assert after["values"][name] != before["values"][name]
             changed = [after[part] != before[part] for part in PARTS]
-            assert how_many(changed), f"{explorer.title}: {name} leaves {before}"
+            asks = "?" in after["sentence"]  # the picture waits for the answer, the sentence asks something else
+            assert any(changed) if asks else how_many(changed), f"{explorer.title}: {name} leaves {before}"
             before = after
         assert pixels is None, f"{explorer.title}: no control changes the picture"
         layouts = explorer.layouts_seen()
