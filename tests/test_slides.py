@@ -25,6 +25,7 @@ MEASURE = """() => {
         .filter(box => box.checkVisibility() && !box.closest("aside") && !box.closest(".fixed"));
     for (const element of seen) {
         const box = element.getBoundingClientRect();
+        if (element.closest("fieldset") && !element.matches("legend")) continue;   // many choices scroll in their box
         if (box.width && (box.left < -1 || box.right > 1281 || box.bottom > 721 || box.top < -1))
             out.push(element.outerHTML.slice(0, 120));
         if (element.matches("pre") && element.scrollWidth > element.clientWidth + 1) out.push("scrolls");
@@ -33,6 +34,8 @@ MEASURE = """() => {
     const image = section.querySelector(".picture img"), left = section.querySelector(".live .controls");
     const share = image ? image.getBoundingClientRect().width / image.getAttribute("width") : null;
     if (left && left.getBoundingClientRect().right > image.getBoundingClientRect().left) out.push("covered");
+    for (const box of section.querySelectorAll("fieldset"))
+        if (box.getBoundingClientRect().bottom > 721) out.push("choices");
     return {out, smallest: Math.min(99, ...sizes), share};
 }"""
 
@@ -120,6 +123,7 @@ def opened(visitor, name):
 @pytest.mark.browser
 @sampled
 def test_every_slide_fits_and_nothing_is_smaller_than_18_pixels(name, visitor):
+    visitor.page.goto("about:blank")  # what an earlier page still asked for is broken off
     visitor.complaints.clear()
     page = opened(visitor, name)
     for number in range(page.evaluate("Reveal.getTotalSlides()")):
@@ -129,6 +133,20 @@ def test_every_slide_fits_and_nothing_is_smaller_than_18_pixels(name, visitor):
         assert seen["smallest"] >= SMALLEST_TYPE, f"{name}, slide {number + 1}"
         assert seen["share"] is None or seen["share"] * PRESENTER >= SMALLEST_TYPE, f"{name}, slide {number + 1}"
     assert visitor.complaints == []
+
+
+@pytest.mark.browser
+@sampled
+def test_what_a_bet_says_covers_nothing(name, visitor):
+    page = opened(visitor, name)
+    for number in range(page.evaluate("Reveal.getTotalSlides()")):
+        page.evaluate("number => Reveal.slide(number)", number)
+        bets = page.locator("section.present.with-picture summary")
+        for bet in bets.all():
+            bet.click()
+            said = page.locator("section.present details[open] p").bounding_box()
+            sentence = page.locator("section.present figcaption").bounding_box()
+            assert said["y"] >= sentence["y"] + sentence["height"] and said["y"] + said["height"] <= 720
 
 
 @pytest.mark.browser

@@ -24,7 +24,7 @@ import pages
 FEWEST, MOST = 15, 20  # slides of a chapter
 WORDS, OPENING = 75, 130  # of text on a slide, and on the first
 CODE = 8  # lines of code that a slide holds
-ROWS = 8  # of a table
+ROWS, TABLE = 8, 140  # rows and words of a table
 BET = "posviz-bet"  # the class of a bet
 LEFT_OUT = ("References", "Next", "Where it is used")
 REVEAL = "_static/revealjs"  # in the package sphinx-revealjs, which ships reveal.js whole
@@ -242,7 +242,8 @@ def _divided(block):
         for row in rows:
             row.find_all(["th", "td"])[-1].decompose()
     head, body = str(rows[0]), [str(row) for row in rows[1:]]
-    count = -(-len(body) // ROWS)
+    words = len(table.get_text(" ").split())
+    count = max(-(-len(body) // ROWS), -(-words // TABLE))
     size = -(-len(body) // count)
     starts = range(0, len(body), size)
     return [f"<table>{head}{''.join(body[at : at + size])}</table>" for at in starts]
