@@ -218,6 +218,7 @@ class Longer:
     steps: int = 80
     learning_rate: float = 1e-3
     base: float = 500.0  # the larger one; the NTK-aware formula has 488
+    throughout: int = 750  # steps from the start that cost as much
 
 
 def longer(seed, folder):
@@ -239,7 +240,7 @@ def longer(seed, folder):
         yield f"{name}, before", loss(finished, encoding)
         model = _copied(finished, encoding)
         yield f"{name}, 80 steps more", loss(_train(Run(model, "text", more, seed), name))
-    throughout = replace(recipe, length=plan.length, batch=plan.batch, base=plan.base, steps=750)
+    throughout = replace(recipe, length=plan.length, batch=plan.batch, base=plan.base, steps=plan.throughout)
     yield "long throughout", loss(trained(throughout, "rope", "text", seed, "long throughout"))
 
 

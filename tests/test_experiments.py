@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import functools
 import json
 import os
 import signal
@@ -240,6 +241,7 @@ def short(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(questions, "loss", lambda model, encoding=None, lengths=(64,): np.ones(len(lengths)))
     monkeypatch.setattr(questions, "DISTANCES", (32,))
     monkeypatch.setattr(questions, "QUESTIONS", tmp_path / "questions.json")
+    monkeypatch.setattr(questions, "Longer", functools.partial(questions.Longer, steps=2, throughout=2))
     return tmp_path
 
 

@@ -12,7 +12,12 @@ from posviz.live import Drawing, Steps, Toggle, View
 from posviz.live.explorer import LONGEST_SENTENCE
 
 # The controls that change limits or ticks: each move of them draws the axes again, about 60 ms.
-AXES_CHANGE = {("SinusoidalTable", "positions"), ("SinusoidalTable", "dim"), ("OneComponent", "length")}
+AXES_CHANGE = {
+    ("SinusoidalTable", "positions"),
+    ("SinusoidalTable", "dim"),
+    ("OneComponent", "length"),
+    ("RealModel", "zoom"),
+}
 
 
 class Wave(View):
