@@ -401,7 +401,8 @@ def test_on_paper_answers_are_open_and_nothing_is_cut_or_parted(name, visitor):
     page.emulate_media(media="print")
     page.set_viewport_size(PAPER)
     try:
-        assert page.locator("details").count() > 5 and page.locator("details:not([open])").count() == 0
+        assert page.locator("details").count() > 5 and page.locator("details:not([open], [name])").count() == 0
+        assert page.locator("details[name^=bet]").count() > 5 and page.locator("details[name][open]").count() == 0
         wide = page.evaluate("""() => [...document.querySelectorAll("article :is(math, pre, table, img)")]
             .filter(element => element.checkVisibility() && element.getBoundingClientRect().right > innerWidth + 1)
             .map(element => element.outerHTML.slice(0, 100))""")

@@ -33,7 +33,9 @@ for (const box of document.querySelectorAll(".formula"))
   if (box.scrollWidth > box.clientWidth) Object.assign(box, {tabIndex: 0, role: "group", ariaLabel: "wide formula, scrolls"});
 
 // On paper a folded answer is open, since nobody can open it there.
-addEventListener("beforeprint", () => document.querySelectorAll("details:not([open])").forEach(fold => fold.open = true));
+// Bets (they have a name) stay as the reader left them: their results stand below.
+addEventListener("beforeprint", () =>
+    document.querySelectorAll("details:not([open], [name])").forEach(fold => fold.open = true));
 
 // Sphinx looks for a word's stem, "entropi", in the text of a page found and shows what is around it: one letter less is there.
 addEventListener("DOMContentLoaded", () => {
