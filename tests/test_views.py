@@ -190,6 +190,22 @@ def test_text_is_large_enough_for_the_back_row(sweep):
         assert not seen.get("small"), seen["values"]
 
 
+@pytest.mark.parametrize("kind", views.all_views(), ids=lambda kind: kind.__name__)
+def test_no_title_and_no_label_is_cut_off_on_a_projector(kind):
+    preset, _ = style.current()
+    style.use("presenter")
+    try:
+        figure = Drawing(kind()).figure
+    finally:
+        style.use(preset)
+    renderer, (width, height) = figure.canvas.get_renderer(), figure.bbox.size
+    for axes in figure.axes:
+        for text in (axes.title, axes._left_title, axes._right_title, axes.xaxis.label, axes.yaxis.label):
+            box = text.get_window_extent(renderer)
+            inside = -1 <= box.x0 and box.x1 <= width + 1 and -1 <= box.y0 and box.y1 <= height + 1
+            assert inside or not text.get_text(), text.get_text()
+
+
 def test_unknown_controls_and_values_out_of_range_are_named():
     view = SLIDING()
     with pytest.raises(TypeError, match="no control 'speed'"):

@@ -265,7 +265,7 @@ class DecayByDistance(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(0, 512), ylim=(-2.4, 1.2), xlabel="distance (tokens)", ylabel="change since distance 0, ÷ d/2")
+        axes.set(xlim=(0, 512), ylim=(-2.4, 1.2), xlabel="distance (tokens)", ylabel="change from 0, ÷ d/2")
         axes.axhline(0, **style.reference)
         self.alone, self.score = curve(axes, 1, linewidth=1.6), curve(axes, 0, linewidth=1.6)
         self.names = EndNames(axes, "positions alone")

@@ -94,7 +94,7 @@ class ReachAndSlope(View):
 
     def draw(self, figure):
         left, right = figure.subplots(1, 2)
-        left.set(xlim=(-2, 130), ylim=(-0.03, 1.03), xlabel="distance (tokens)", ylabel="weight ÷ weight at distance 0")
+        left.set(xlim=(-2, 130), ylim=(-0.03, 1.03), xlabel="distance (tokens)", ylabel="weight ÷ that at distance 0")
         self.weights = curve(left, 0)
         log_axis(right, "x", [1, 0.1, 0.01, 0.001])
         log_axis(right, "y", [1, 10, 100, 1000, 10_000])

@@ -167,7 +167,7 @@ class T5Buckets(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(205, -205), xlabel="distance m − n (tokens; the past is on the left)")
+        axes.set(xlim=(205, -205), xlabel="distance m − n (tokens, past on the left)")
         axes.set(ylim=(-2, 66), ylabel="bucket")
         axes.axvline(0, **style.reference)
         self.limit = curve(axes, 5, label="max distance")
@@ -211,7 +211,7 @@ class PositionPart(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        axes.set(xlim=(32, -32), xlabel="distance m − n (tokens; the past is on the left)")
+        axes.set(xlim=(32, -32), xlabel="distance m − n (tokens, past on the left)")
         axes.set(ylim=(-6, 8), ylabel="position part of score", title="one curve for each query word")
         axes.axhline(0, **style.reference)
         self.curves = {word: curve(axes, index) for index, word in enumerate(WORDS)}

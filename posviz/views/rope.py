@@ -58,7 +58,7 @@ class TurningPair(View):
         circle.legend(loc="upper center", ncols=2, frameon=False, columnspacing=1.0, borderaxespad=0, reverse=True)
         by_distance.axhline(0, **style.reference)
         by_distance.axvline(0, **style.reference)
-        by_distance.set(xlim=(42, -42), xlabel="distance m − n (tokens; the past is on the left)")
+        by_distance.set(xlim=(42, -42), xlabel="distance m − n (past on the left)")
         by_distance.set(ylim=(-1.12, 1.12), yticks=[-1, -0.5, 0, 0.5, 1], ylabel="score q · k")
         self.score = curve(by_distance, 0, linewidth=1.6)
         self.here = points(by_distance, 3, markersize=10)
@@ -155,13 +155,7 @@ class RotationMatrix(View):
         self.sides, self.numbers = sides(left, "feature after", "feature before"), Letters(left)
         figure.colorbar(self.matrix, ax=left, ticks=[-1, 0, 1], label="entry")
         self.angles = points(right, 0)
-        right.set(
-            title="how far each pair has turned",
-            xlim=(-0.5, 15.5),
-            xticks=range(0, 16, 3),
-            xlabel="pair i",
-            axisbelow=True,
-        )
+        right.set(title="turn of each pair", xlim=(-0.5, 15.5), xticks=range(0, 16, 3), xlabel="pair i", axisbelow=True)
         right.set(ylim=(-0.3, TURN + 0.3), ylabel="angle within one turn (rad)")
         right.set_yticks(np.linspace(0, TURN, 5), ["0", "π/2", "π", "3π/2", "2π"])
         right.grid(axis="y", color="#D0D0D0", linewidth=0.8)

@@ -80,7 +80,7 @@ class MovedScores(View):
         self.scores, self.change = (heat_map(axes, None, -4, 4) for axes in (left, right))
         self.numbers = [Letters(axes) for axes in (left, right)]
         left.set_title("scores")
-        right.set_title("change since the text stood at 0")
+        right.set_title("change from the text at 0")
         self.sides = [sides(axes, "position of the query", "position of the key") for axes in (left, right)]
 
     def update(self, method, start):
