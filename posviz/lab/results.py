@@ -132,7 +132,8 @@ def _by_key(part, value):
     return _Recorded(((row["encoding"], row["change"], row["seed"]), row[value]) for row in _RESULTS[part])
 
 
-_RESULTS, _RUNS, _WINDOWS = results(), smollm2()["runs"], smollm2()["windows"]["runs"]
+_RESULTS, _SMOLLM2 = results(), smollm2()
+_RUNS, _WINDOWS = _SMOLLM2["runs"], _SMOLLM2["windows"]["runs"]
 SEEDS = tuple(sorted({row["seed"] for row in _RESULTS["rows"]}))  # of the trainings; the shipped models: the first
 
 loss = _by_key("rows", "loss")  # nats a byte at each of LENGTHS

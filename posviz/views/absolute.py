@@ -143,9 +143,8 @@ class SinusoidalTable(View):
 
     def draw(self, figure):
         axes = figure.subplots()
-        self.table = heat_map(
-            axes, (2, 2), -1, 1, aspect="auto", cmap=style.SEQUENTIAL
-        )  # its fine stripes read in grey
+        look = {"aspect": "auto", "cmap": style.SEQUENTIAL}  # its fine stripes read in grey
+        self.table = heat_map(axes, (2, 2), -1, 1, **look)
         axes.set(xlabel="position m", ylabel="feature")
         axes.locator_params(nbins=4)  # drawn anew when the table's size changes: each tick takes half a millisecond
         figure.colorbar(self.table, ax=axes, ticks=[-1, 0, 1], label="value")
